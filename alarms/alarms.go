@@ -6,9 +6,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/time/rate"
 
 	"github.com/mcsps/rds-autopilot/internal/otc"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
@@ -17,9 +18,8 @@ import (
 // Cloud is the API of the cloud that this package needs. *otc.Cloud implements it.
 type Cloud interface {
 	ProjectID() string
-	Topic(ctx context.Context, urn string) (otc.Topic, error)
+	Topics(ctx context.Context) ([]otc.Topic, error)
 	CreateTopic(ctx context.Context, name, displayName string) (urn string, err error)
-	UpdateTopic(ctx context.Context, urn, displayName string) error
 	DeleteTopic(ctx context.Context, urn string) error
 	TopicSubscriptions(ctx context.Context, topicURN string) ([]otc.Subscription, error)
 	Subscribe(ctx context.Context, topicURN, protocol, endpoint, remark string) (urn string, err error)
@@ -32,12 +32,10 @@ type Cloud interface {
 	RuleQuota(ctx context.Context) (used, quota int, err error)
 }
 
-// Lister lists the topics and rules of the project. An implementation may share one reading between databases.
+// Lister lists the rules of the project as they were at notBefore or later. An implementation may share one reading
+// between databases. Callers must not modify the list.
 type Lister interface {
-	Topics(ctx context.Context) ([]otc.Topic, error)
-	Rules(ctx context.Context) ([]otc.Rule, error)
-	// Snapshot returns all lists as they were at notBefore or later. Ensure accepts nil: nothing is known then.
-	Snapshot(ctx context.Context, notBefore time.Time) (*Snapshot, error)
+	Rules(ctx context.Context, notBefore time.Time) ([]otc.Rule, error)
 }
 
 // Metric is a metric that an alarm rule can watch.
@@ -52,34 +50,31 @@ type Options struct {
 	Cloud     Cloud
 	Lister    Lister
 	Metrics   []Metric // all metrics that a rule can watch, in the order in which their rules are recorded
-	ClusterID string   // uid of the namespace kube-system; it marks the objects of this cluster
+	ClusterID string   // uid of the namespace kube-system; it is part of every mark
+	Namespace string   // of the service
 	Endpoint  string   // the public URL; its scheme is the subscription's protocol
-	// EveryNamespace allows the removal of orphans. The databases of a namespace that is not watched look like orphans.
-	EveryNamespace bool
-	Now            func() time.Time
+	Now       func() time.Time
 }
 
-// Alarms ensures and removes the topic, subscription and rules of databases. It is safe for concurrent use, but the
-// caller must not handle one database twice at a time.
+// Alarms ensures and removes the topic of the installation and the rules of databases. It is safe for concurrent use,
+// but the caller must not handle one database, or the topic, twice at a time.
 type Alarms struct {
-	options Options
+	options       Options
+	confirmations *rate.Limiter // requests for a confirmation
 
-	mu            sync.Mutex
-	confirmations []confirmation          // requested in the last window, oldest first
-	waiting       map[string]confirmation // refused in the last window and not requested since, by topic name
-	subscribed    map[string]subscribed   // by subscription URN
-	ineffective   map[string]ineffective  // by rule id or topic URN
+	mu          sync.Mutex
+	ineffective map[string]ineffective // by rule id
 }
 
 // New returns Alarms that remember nothing.
 func New(o Options) *Alarms {
-	return &Alarms{options: o, waiting: map[string]confirmation{}, subscribed: map[string]subscribed{},
-		ineffective: map[string]ineffective{}}
+	return &Alarms{options: o, ineffective: map[string]ineffective{},
+		confirmations: rate.NewLimiter(confirmationRate, confirmationBurst)}
 }
 
-// cloudName returns the name of a database's topic, with which the names of its rules begin.
-func cloudName(a *v1alpha1.RdsAutopilot) string {
-	return v1alpha1.CloudName(a.Namespace, a.Name, string(a.UID))
+// mark returns the mark of an object of this cluster.
+func (a *Alarms) mark(namespace, name string, recommends bool) Mark {
+	return Mark{Namespace: namespace, Name: name, Cluster: a.options.ClusterID, Recommends: recommends}
 }
 
 // metric returns a metric by its name, or an error if it is unknown.
@@ -92,33 +87,102 @@ func (a *Alarms) metric(name v1alpha1.Metric) (Metric, error) {
 	return Metric{}, fmt.Errorf("no such metric: %s", name)
 }
 
-// ruleOf returns the recorded rule of a metric. Its AlarmID is empty if no rule is recorded.
-func ruleOf(a v1alpha1.Alarms, metric v1alpha1.Metric) v1alpha1.Rule {
-	for _, r := range a.Rules {
-		if r.Metric == metric {
-			return r
+// metricOf returns the metric that the owner's rule has by its name; false if the name is not that of a rule of this
+// owner. The mark alone is no proof, because a person may have copied the rule under another name.
+func (a *Alarms) metricOf(owner Mark, ruleName string) (v1alpha1.Metric, bool) {
+	i := slices.IndexFunc(a.options.Metrics, func(m Metric) bool { return owner.RuleName(m.Name) == ruleName })
+	if i < 0 {
+		return "", false
+	}
+	return a.options.Metrics[i].Name, true
+}
+
+// Remove deletes the rules that bear the mark of an object of this cluster, and returns how many they were. It lists
+// the rules as of notBefore or later. Before it deletes the first one it calls confirm, and stops at its error.
+func (a *Alarms) Remove(ctx context.Context, namespace, name string, notBefore time.Time,
+	confirm func(context.Context) error) (removed int, err error) {
+	listed, err := a.options.Lister.Rules(ctx, notBefore)
+	if err != nil {
+		return 0, fmt.Errorf("list rules: %w", err)
+	}
+	owner := a.mark(namespace, name, false)
+	for _, r := range listed {
+		mark, ok := ParseMark(r.Description)
+		if _, named := a.metricOf(owner, r.Name); !ok || !named || !mark.isOwner(owner) {
+			continue
+		}
+		if removed == 0 {
+			if err := confirm(ctx); err != nil {
+				return 0, err
+			}
+		}
+		if err := a.deleteRule(ctx, r); err != nil {
+			return removed, err
+		}
+		removed++
+	}
+	return removed, nil
+}
+
+// Marked calls f for each object of this cluster that has a rule in the cloud, as of notBefore or later.
+func (a *Alarms) Marked(ctx context.Context, notBefore time.Time, f func(namespace, name string)) error {
+	listed, err := a.options.Lister.Rules(ctx, notBefore)
+	if err != nil {
+		return fmt.Errorf("list rules: %w", err)
+	}
+	seen := map[Mark]bool{}
+	for _, r := range listed {
+		mark, ok := ParseMark(r.Description)
+		mark.Recommends = false
+		if _, named := a.metricOf(mark, r.Name); ok && named && mark.Cluster == a.options.ClusterID && !seen[mark] {
+			seen[mark] = true
+			f(mark.Namespace, mark.Name)
 		}
 	}
-	return v1alpha1.Rule{Metric: metric}
+	return nil
 }
 
-// withRule returns observed with the rule of its metric replaced, or removed if rule has no AlarmID. It does not modify
-// observed.Rules.
-func (a *Alarms) withRule(observed v1alpha1.Alarms, rule v1alpha1.Rule) v1alpha1.Alarms {
-	rules := slices.DeleteFunc(slices.Clone(observed.Rules), func(r v1alpha1.Rule) bool { return r.Metric == rule.Metric })
-	if rule.AlarmID != "" {
-		rules = append(rules, rule)
+// Claim reports who manages an instance, by the rules in the cloud that watch it or one of its nodes. ids are the
+// instance's id and those of its nodes. A rule that only recommends claims nothing, and neither does one without a
+// readable mark. If several objects claim the instance, the one with the smallest mark manages it, except that an object
+// without a rule of its own never takes an instance over.
+func (a *Alarms) Claim(ctx context.Context, namespace, name string, ids []string,
+	notBefore time.Time) (claim v1alpha1.Claim, err error) {
+	listed, err := a.options.Lister.Rules(ctx, notBefore)
+	if err != nil {
+		return claim, fmt.Errorf("list rules: %w", err)
 	}
-	position := func(r v1alpha1.Rule) int {
-		return slices.IndexFunc(a.options.Metrics, func(m Metric) bool { return m.Name == r.Metric })
+	own := a.mark(namespace, name, false)
+	other := Mark{}
+	for _, r := range listed {
+		mark, ok := ParseMark(r.Description)
+		switch {
+		case !ok || mark.Recommends || r.Namespace != otc.MetricNamespace || !slices.Contains(ids, r.DimensionValue):
+		case mark == own:
+			claim.Holds = true
+		case claim.By == "" || mark.String() < other.String():
+			other = mark
+			claim.By = fmt.Sprintf("%s/%s", mark.Namespace, mark.Name)
+			claim.Rule, claim.Cluster = r.Name, ""
+			if mark.Cluster != own.Cluster {
+				claim.Cluster = mark.Cluster
+			}
+		}
 	}
-	slices.SortFunc(rules, func(x, y v1alpha1.Rule) int { return position(x) - position(y) })
-	observed.Rules = rules
-	return observed
+	if claim.Holds && claim.By != "" {
+		if own.String() < other.String() {
+			return v1alpha1.Claim{Holds: true}, nil
+		}
+		claim.Holds = false
+	}
+	return claim, nil
 }
 
-// owns reports whether a topic URN has this name and our project. A record may come from a restored backup, or from
-// before the credentials changed.
-func (a *Alarms) owns(topicURN, name string) bool {
-	return strings.HasPrefix(topicURN, "urn:smn:") && strings.HasSuffix(topicURN, ":"+a.options.Cloud.ProjectID()+":"+name)
+// deleteRule deletes a rule. A missing one is no error.
+func (a *Alarms) deleteRule(ctx context.Context, r otc.Rule) error {
+	if err := a.options.Cloud.DeleteRule(ctx, r.ID); err != nil {
+		return fmt.Errorf("the rule %s cannot be deleted: %w", r.Name, err)
+	}
+	a.noteRepair(r.ID, "")
+	return nil
 }

@@ -3,49 +3,121 @@
 package alarms
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
 	"strings"
 
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
 const (
-	markPrefix  = "rds-autopilot "
-	markCluster = " cluster "
-	// markLimit is the limit of a topic's display name in bytes (SMN api: creating_a_topic.rst). The limit of a rule's
-	// description is larger: 256 characters (CES api v1: creating_an_alarm_rule.rst).
-	markLimit = 192
+	markPrefix     = "rds-autopilot "
+	markCluster    = " cluster "
+	markRecommends = " recommends only"
+	// partsLimit is how many characters namespace and name may have together. With them a mark has up to 240
+	// characters, and a rule's description may have 256 (CES api v1: creating_an_alarm_rule.rst).
+	partsLimit = 160
+
+	namePrefix = "autopilot_"
+	// nameLimit is for a whole name. Cloud Eye allows 128 characters (CES api v1: creating_an_alarm_rule.rst).
+	nameLimit = 100
+	// hashLength is in hex digits. Two of 10,000 objects have the same hash with a probability of 1 %, and then their
+	// namespaces or names still differ.
+	hashLength = 8
 )
 
-// Mark returns the text that identifies the owner of a topic or rule, for people and for Orphans: rds-autopilot
-// <namespace>/<name> cluster <id>. It is the display name of a topic and the description of a rule. A long namespace
-// or name is cut; the cluster's id (uid of kube-system) is never cut.
-func Mark(namespace, name, clusterID string) string {
-	namespace, name = v1alpha1.TruncateParts(namespace, name, markLimit-len(markPrefix)-len("/")-len(markCluster)-len(clusterID))
-	return markPrefix + namespace + "/" + name + markCluster + clusterID
+// Mark says whose a rule is. Its text is the description of the rule.
+type Mark struct {
+	Namespace, Name string
+	Cluster         string // uid of the namespace kube-system
+	// Recommends means that the owner changes nothing, so the rule does not claim the instance.
+	Recommends bool
 }
 
-// ParseMark returns the parts of a text that Mark has returned; ok is false for any other text.
-func ParseMark(mark string) (namespace, name, clusterID string, ok bool) {
-	rest, ok := strings.CutPrefix(mark, markPrefix)
-	object, clusterID, ok2 := strings.Cut(rest, markCluster)
-	namespace, name, ok3 := strings.Cut(object, "/")
-	if !ok || !ok2 || !ok3 || namespace == "" || name == "" || clusterID == "" ||
-		strings.ContainsAny(namespace+name+clusterID, " /") {
-		return "", "", "", false
+// String returns rds-autopilot <namespace>/<name> cluster <id>, and "recommends only" if that is so.
+func (m Mark) String() string {
+	text := markPrefix + m.Namespace + "/" + m.Name + markCluster + m.Cluster
+	if m.Recommends {
+		text += markRecommends
 	}
-	return namespace, name, clusterID, true
+	return text
 }
 
-// bearsMarkOf reports whether a text is a mark of an object with this base name, in any cluster.
-func bearsMarkOf(text, base string) bool {
-	_, _, cluster, ok := ParseMark(text)
-	return ok && isMarkOf(text, base, cluster)
+// ParseMark returns the mark that has this text; ok is false for any other text.
+func ParseMark(text string) (m Mark, ok bool) {
+	rest, ok := strings.CutPrefix(text, markPrefix)
+	object, cluster, ok2 := strings.Cut(rest, markCluster)
+	m.Cluster, m.Recommends = strings.CutSuffix(cluster, markRecommends)
+	var ok3 bool
+	m.Namespace, m.Name, ok3 = strings.Cut(object, "/")
+	if !ok || !ok2 || !ok3 || m.Namespace == "" || m.Name == "" || m.Cluster == "" ||
+		strings.ContainsAny(m.Namespace+m.Name+m.Cluster, " /") {
+		return Mark{}, false
+	}
+	return m, true
 }
 
-// isMarkOf reports whether a text is the mark of this cluster for this base name. Namespace and name of the mark must
-// make the base name, because a copy of a rule under another name belongs to the person who copied it.
-func isMarkOf(text, base, clusterID string) bool {
-	namespace, name, id, ok := ParseMark(text)
-	parsed, isName := v1alpha1.ParseCloudName(base)
-	return ok && isName && id == clusterID && v1alpha1.CloudName(namespace, name, parsed.ShortUID) == base
+// isOwner reports whether both marks name the same object.
+func (m Mark) isOwner(other Mark) bool {
+	m.Recommends, other.Recommends = false, false
+	return m == other
+}
+
+// check returns an error that wraps v1alpha1.ErrNameTooLong if namespace and name do not fit into a mark.
+func (m Mark) check() error {
+	if n := len(m.Namespace) + len(m.Name); n > partsLimit {
+		return fmt.Errorf("%w: namespace and name have %d characters together, and a rule in the cloud has room for %d. Use a shorter name",
+			v1alpha1.ErrNameTooLong, n, partsLimit)
+	}
+	return nil
+}
+
+// RuleName returns the name of the owner's rule for a metric: autopilot_<namespace>_<name>_<hash>_<metric>. It replaces
+// characters that the cloud refuses with hyphens, and truncates a long namespace or name, but never the hash.
+func (m Mark) RuleName(metric v1alpha1.Metric) string {
+	end := "_" + hash(m.Cluster, m.Namespace, m.Name) + "_" + string(metric)
+	namespace, name := truncate(sanitize(m.Namespace), sanitize(m.Name), nameLimit-len(namePrefix)-len("_")-len(end))
+	return namePrefix + namespace + "_" + name + end
+}
+
+// ParseRuleName returns the namespace and name in the name of a rule. They are those of the object unless RuleName had
+// to truncate or to replace something. ok is false if it is not the name of a rule of ours.
+func ParseRuleName(text string) (namespace, name string, ok bool) {
+	rest, ok := strings.CutPrefix(text, namePrefix)
+	parts := strings.Split(rest, "_")
+	if !ok || len(parts) != 4 || len(parts[2]) != hashLength || parts[0] == "" || parts[1] == "" {
+		return "", "", false
+	}
+	return parts[0], parts[1], true
+}
+
+// TopicName returns the name of the topic of an installation: rds-autopilot_<hash>.
+func TopicName(cluster, namespace string) string { return "rds-autopilot_" + hash(cluster, namespace) }
+
+// hash returns the first hex digits of the SHA-256 of the parts.
+func hash(parts ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(parts, "/")))
+	return hex.EncodeToString(sum[:])[:hashLength]
+}
+
+// truncate truncates the longer of two texts, or each to half of the limit, so that both together have at most limit
+// bytes.
+func truncate(a, b string, limit int) (string, string) {
+	if len(a)+len(b) <= limit {
+		return a, b
+	}
+	a = a[:min(len(a), max(limit/2, limit-len(b)))]
+	return a, b[:min(len(b), limit-len(a))]
+}
+
+// sanitize keeps the characters that all services accept. The underscore separates the parts of a name, so it is
+// replaced within a part.
+func sanitize(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '-' || (r >= 'a' && r <= 'z') || (r >= 'A' && r <= 'Z') || (r >= '0' && r <= '9') {
+			return r
+		}
+		return '-'
+	}, s)
 }

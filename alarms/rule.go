@@ -3,9 +3,6 @@
 package alarms
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -50,20 +47,19 @@ func StateOf(r otc.Rule) v1alpha1.State {
 // percent clamps a number of the cloud to the range of the record, because a conversion alone would wrap around.
 func percent(n int) int32 { return int32(min(max(n, 0), math.MaxInt32)) }
 
-// targetOf returns the desired rule. While no topic is known, it keeps the actions that the rule has. Ensure has
-// checked the metric.
-func (e *ensureRun) targetOf(desired v1alpha1.DesiredRule, there otc.Rule) otc.Rule {
+// target returns the desired rule. While no topic is known, it keeps the actions that the rule has.
+func (e *ensureRun) target(desired v1alpha1.DesiredRule, there otc.Rule) otc.Rule {
 	metric, _ := e.metric(desired.Metric)
 	dimension, value, _ := strings.Cut(e.desired.Dimension, ":")
 	target := otc.Rule{
-		ID: there.ID, Name: RuleName(e.name, desired.Metric), Description: e.mark,
+		ID: there.ID, Name: e.mark.RuleName(desired.Metric), Description: e.mark.String(),
 		Namespace: otc.MetricNamespace, Metric: metric.CloudEye, Dimension: dimension, DimensionValue: value,
 		Period: desired.PeriodSeconds, Count: desired.Count, Repeat: desired.RepeatSeconds,
 		Filter: "average", Comparison: ">=", Threshold: float64(desired.ThresholdPercent), Unit: metric.Unit, Level: 2,
 		Enabled:       true,
 		ActionEnabled: there.ActionEnabled, AlarmActions: there.AlarmActions, OKActions: there.OKActions,
 	}
-	if topic := e.observed.TopicURN; topic != "" {
+	if topic := e.desired.TopicURN; topic != "" {
 		target.ActionEnabled, target.AlarmActions, target.OKActions = true, []string{topic}, []string{topic}
 	}
 	return target
@@ -75,32 +71,15 @@ func sameSeries(observed, desired otc.Rule) bool {
 		observed.Dimension == desired.Dimension && observed.DimensionValue == desired.DimensionValue
 }
 
-// rulesOf returns the rules of one database and metric: the recorded one first, then the others by age. Pages may
-// shift while they are read. So it requests a recorded rule that is not in the list by its id, lest the rule be
-// created twice.
-func (a *Alarms) rulesOf(ctx context.Context, listed []otc.Rule, base string, metric v1alpha1.Metric,
-	observed v1alpha1.Alarms) ([]otc.Rule, error) {
-	name, recordedID := RuleName(base, metric), ruleOf(observed, metric).AlarmID
-	// A record alone is no proof. A rule of ours that was renamed still notifies our topic or has our mark.
-	isOurs := func(r otc.Rule) bool {
-		return r.Name == name || r.ID == recordedID &&
-			(observed.TopicURN != "" && slices.Contains(r.AlarmActions, observed.TopicURN) || bearsMarkOf(r.Description, base))
-	}
-	var ours []otc.Rule
-	seen := recordedID == ""
+// rulesOf returns the owner's rules of a metric: the recorded one first, then the others by age. A rule is the owner's
+// if it has the name that the owner's rule has, because that contains the hash of cluster, namespace and name, or if it
+// is the recorded one and bears the owner's mark, because a person may have renamed it.
+func (e *ensureRun) rulesOf(listed []otc.Rule, metric v1alpha1.Metric) (ours []otc.Rule) {
+	name, recordedID := e.mark.RuleName(metric), e.recorded(metric).AlarmID
 	for _, r := range listed {
-		seen = seen || r.ID == recordedID
-		if isOurs(r) {
+		mark, ok := ParseMark(r.Description)
+		if r.Name == name || r.ID == recordedID && ok && mark.isOwner(e.mark) {
 			ours = append(ours, r)
-		}
-	}
-	if !seen {
-		r, err := a.options.Cloud.Rule(ctx, recordedID)
-		switch {
-		case err == nil && isOurs(r):
-			ours = append(ours, r)
-		case err != nil && !errors.Is(err, otc.ErrNotFound):
-			return nil, fmt.Errorf("the %s rule cannot be read: %w", metric, err)
 		}
 	}
 	slices.SortFunc(ours, func(x, y otc.Rule) int {
@@ -112,15 +91,28 @@ func (a *Alarms) rulesOf(ctx context.Context, listed []otc.Rule, base string, me
 		}
 		return strings.Compare(x.ID, y.ID) // ids begin with the time of creation
 	})
-	return ours, nil
+	return ours
 }
 
-func (a *Alarms) deleteRules(ctx context.Context, rules []otc.Rule) error {
-	for _, r := range rules {
-		if err := a.options.Cloud.DeleteRule(ctx, r.ID); err != nil {
-			return fmt.Errorf("the rule %s cannot be deleted: %w", r.Name, err)
+// recorded returns the rule of a metric as the status has it. Its AlarmID is empty if there is none.
+func (e *ensureRun) recorded(metric v1alpha1.Metric) v1alpha1.Rule {
+	for _, r := range e.desired.Recorded.Rules {
+		if r.Metric == metric {
+			return r
 		}
-		a.forget(r.ID)
 	}
-	return nil
+	return v1alpha1.Rule{Metric: metric}
+}
+
+// observe replaces the rule of its metric in what is known to exist, or removes it if rule has no AlarmID.
+func (e *ensureRun) observe(rule v1alpha1.Rule) {
+	rules := slices.DeleteFunc(slices.Clone(e.observed.Rules), func(r v1alpha1.Rule) bool { return r.Metric == rule.Metric })
+	if rule.AlarmID != "" {
+		rules = append(rules, rule)
+	}
+	position := func(r v1alpha1.Rule) int {
+		return slices.IndexFunc(e.options.Metrics, func(m Metric) bool { return m.Name == r.Metric })
+	}
+	slices.SortFunc(rules, func(x, y v1alpha1.Rule) int { return position(x) - position(y) })
+	e.observed.Rules = rules
 }

@@ -19,49 +19,98 @@ import (
 // depend on the difference.
 const retryRewrite = 30 * time.Minute
 
-// ensureRules ensures one rule for each desired metric and none for the others. It removes rules first, because that
-// frees quota. A rule that cannot be repaired does not stop the others, unless Cloud Eye does not answer at all.
-func (e *ensureRun) ensureRules(ctx context.Context) error {
-	if err := e.snapshot.cloudEyeErr(); err != nil {
+// Ensure makes the rules of one database as desired: one rule for each desired metric, none for the others, and none
+// that watches another instance. It calls record after each new rule, because Cloud Eye may notify at once, and stops at
+// an error of record. The next run finds by name what an interrupted run has created and not recorded.
+//
+// If the list of rules shows that everything is in order, Ensure sends no request to the cloud. Otherwise it lists the
+// rules again before it changes anything.
+//
+// Ensure returns what exists as far as it is known, also with an error, and the metrics whose rules it restored because
+// somebody else had changed or deleted them. A repair that the cloud accepts without effect is not repeated while it
+// leaves the same difference; rules on which alarms depend are rewritten after retryRewrite.
+//
+// The error is one line with all failures. It wraps v1alpha1.ErrQuota, ErrRuleRefused or ErrNameTooLong if that is the
+// reason.
+func (a *Alarms) Ensure(ctx context.Context, desired v1alpha1.DesiredAlarms,
+	record func(v1alpha1.Alarms) error) (v1alpha1.Alarms, []v1alpha1.Metric, error) {
+	e := &ensureRun{
+		Alarms: a, desired: desired, mark: a.mark(desired.Namespace, desired.Name, desired.Recommends),
+		observed: desired.Recorded, record: record,
+	}
+	e.observed.Refused = ""
+	err := e.run(ctx)
+	if errors.Is(err, v1alpha1.ErrQuota) || errors.Is(err, v1alpha1.ErrRuleRefused) {
+		e.observed.Refused = err.Error()
+	}
+	return *e.observed.DeepCopy(), e.restored, err
+}
+
+// ensureRun is one run of Ensure.
+type ensureRun struct {
+	*Alarms
+	desired  v1alpha1.DesiredAlarms
+	mark     Mark
+	observed v1alpha1.Alarms // what exists, as far as it is known
+	record   func(v1alpha1.Alarms) error
+	restored []v1alpha1.Metric
+}
+
+// recordError ends a run, because the receiver must know a rule before its first alarm.
+type recordError struct{ error }
+
+func (e recordError) Unwrap() error { return e.error }
+
+// failures is an error whose text is one line.
+type failures []error
+
+func (f failures) Error() string {
+	texts := make([]string, 0, len(f))
+	for _, err := range f {
+		texts = append(texts, err.Error())
+	}
+	return strings.Join(texts, "; ")
+}
+
+func (f failures) Unwrap() []error { return f }
+
+func (e *ensureRun) run(ctx context.Context) error {
+	if err := e.mark.check(); err != nil {
 		return err
 	}
-	if e.rulesInOrder() {
-		return nil
-	}
-	listed, err := e.options.Lister.Rules(ctx)
+	listed, err := e.options.Lister.Rules(ctx, e.desired.NotBefore)
 	if err != nil {
 		return fmt.Errorf("the alarm rules cannot be listed: %w", err)
 	}
+	if e.inOrder(listed) {
+		return nil
+	}
+	if listed, err = e.options.Lister.Rules(ctx, e.options.Now()); err != nil {
+		return fmt.Errorf("the alarm rules cannot be listed: %w", err)
+	}
 	var failed failures
-	for _, metric := range e.options.Metrics {
+	var full error                             // reported once, for all rules that exceed the quota
+	for _, metric := range e.options.Metrics { // removals first, because they free quota
 		if _, wanted := e.rule(metric.Name); !wanted {
-			err := e.removeUnwanted(ctx, listed, metric.Name)
-			if err != nil {
-				failed = append(failed, err)
-			}
-			if e.endsRun(err) {
-				return failed
-			}
+			failed = appendError(failed, e.removeUnwanted(ctx, listed, metric.Name))
 		}
 	}
-	var full error // reported once, for all rules that exceed the quota
 	for _, desired := range e.desired.Rules {
 		err := e.ensureRule(ctx, listed, desired)
-		switch {
-		case errors.Is(err, otc.ErrQuota):
-			full = cmp.Or(full, err)
-		case err != nil:
-			failed = append(failed, err)
+		if errors.Is(err, otc.ErrQuota) {
+			full, err = cmp.Or(full, err), nil
 		}
-		if e.endsRun(err) {
-			return failed
+		failed = appendError(failed, err)
+		if _, lost := errors.AsType[recordError](err); lost || errors.Is(err, otc.ErrUnavailable) ||
+			errors.Is(err, otc.ErrCredentials) {
+			return failed // the other rules would fail with the same error
 		}
 	}
 	if full != nil {
 		if used, quota, err := e.options.Cloud.RuleQuota(ctx); err == nil { // otherwise the error has no numbers
 			full = fmt.Errorf("%d of %d alarm rules used: %w", used, quota, full)
 		}
-		failed = append(failed, full)
+		failed = append(failed, fmt.Errorf("%w: %w", v1alpha1.ErrQuota, full))
 	}
 	if failed == nil {
 		return nil
@@ -69,108 +118,122 @@ func (e *ensureRun) ensureRules(ctx context.Context) error {
 	return failed
 }
 
-// endsRun reports whether the other rules would fail with the same error.
-func (e *ensureRun) endsRun(err error) bool {
-	_, lost := errors.AsType[recordError](err)
-	return lost || errors.Is(err, otc.ErrUnavailable) || errors.Is(err, otc.ErrCredentials)
+func appendError(failed failures, err error) failures {
+	if err == nil {
+		return failed
+	}
+	return append(failed, err)
+}
+
+// inOrder reports whether the list shows the rules as desired. If so, it adopts their states.
+func (e *ensureRun) inOrder(listed []otc.Rule) bool {
+	observed := v1alpha1.Alarms{}
+	for _, metric := range e.options.Metrics {
+		ours := e.rulesOf(listed, metric.Name)
+		desired, wanted := e.rule(metric.Name)
+		if !wanted && len(ours) == 0 {
+			continue
+		}
+		if !wanted || len(ours) != 1 || ours[0].ID != e.recorded(metric.Name).AlarmID || !sameSeries(ours[0], e.target(desired, ours[0])) {
+			return false
+		}
+		remaining := differences(ours[0], e.target(desired, ours[0]))
+		if !harmless(remaining) ||
+			len(remaining) > 0 && e.ineffectiveSince(ours[0].ID, strings.Join(remaining, ", ")).IsZero() {
+			return false
+		}
+		if len(remaining) == 0 {
+			e.noteRepair(ours[0].ID, "") // the same difference is repaired if it appears again
+		}
+		observed.Rules = append(observed.Rules, e.observedRule(desired, ours[0]))
+	}
+	e.observed = observed
+	return true
 }
 
 // removeUnwanted removes the rules of a metric that is not desired.
 func (e *ensureRun) removeUnwanted(ctx context.Context, listed []otc.Rule, metric v1alpha1.Metric) error {
-	ours, err := e.rulesOf(ctx, listed, e.name, metric, e.observed)
-	if err != nil {
-		return err
-	}
-	if err := e.deleteRules(ctx, ours); err != nil {
-		return err
-	}
-	if e.before.TopicURN != "" && ruleOf(e.before, metric).AlarmID == "" {
-		e.noteRemoved(metric, ours)
-	}
-	e.observed = e.withRule(e.observed, v1alpha1.Rule{Metric: metric})
-	return nil
-}
-
-// ensureRule ensures the rule of one metric.
-func (e *ensureRun) ensureRule(ctx context.Context, listed []otc.Rule, desired v1alpha1.DesiredRule) error {
-	ours, err := e.rulesOf(ctx, listed, e.name, desired.Metric, e.observed)
-	if err != nil {
-		return err
-	}
-	recorded := ruleOf(e.before, desired.Metric)
-	there := slices.ContainsFunc(ours, func(r otc.Rule) bool { return r.ID == recorded.AlarmID })
-	kept := otc.Rule{}
-	if fit := slices.IndexFunc(ours, func(r otc.Rule) bool { return sameSeries(r, e.targetOf(desired, r)) }); fit >= 0 {
-		kept = ours[fit]
-		ours = slices.Delete(ours, fit, fit+1)
-	}
-	// Metric and dimension of a rule cannot be changed, so a rule that watches something else is deleted like a
-	// duplicate. It is removed from the record first, so that no later run reports it as deleted by somebody else.
-	if there && kept.ID != recorded.AlarmID {
-		e.observed = e.withRule(e.observed, v1alpha1.Rule{Metric: desired.Metric})
-		if err := e.save(); err != nil {
+	for _, r := range e.rulesOf(listed, metric) {
+		if err := e.deleteRule(ctx, r); err != nil {
 			return err
 		}
 	}
-	if err := e.deleteRules(ctx, ours); err != nil {
-		return err
+	e.observe(v1alpha1.Rule{Metric: metric})
+	return nil
+}
+
+// ensureRule ensures the rule of one metric. Metric and dimension of a rule cannot be changed, so a rule that watches
+// something else is deleted like a duplicate.
+func (e *ensureRun) ensureRule(ctx context.Context, listed []otc.Rule, desired v1alpha1.DesiredRule) error {
+	recorded, kept := e.recorded(desired.Metric), otc.Rule{}
+	for _, r := range e.rulesOf(listed, desired.Metric) {
+		if kept.ID == "" && sameSeries(r, e.target(desired, r)) {
+			kept = r
+		} else if err := e.deleteRule(ctx, r); err != nil {
+			return err
+		}
 	}
-	if recorded.AlarmID != "" {
-		e.noteRemoved(desired.Metric, slices.DeleteFunc(ours, func(r otc.Rule) bool { return r.ID == recorded.AlarmID }))
+	if recorded.AlarmID != "" && kept.ID != recorded.AlarmID && recorded.Dimension == e.desired.Dimension {
+		e.restored = append(e.restored, desired.Metric) // somebody else has deleted it
 	}
-	gone := recorded.AlarmID != "" && !there
 	if kept.ID == "" {
-		target := e.targetOf(desired, kept)
-		e.observed = e.withRule(e.observed, v1alpha1.Rule{Metric: desired.Metric})
-		if target.ID, err = e.options.Cloud.CreateRule(ctx, target); err != nil {
-			return fmt.Errorf("the %s rule cannot be created: %w", desired.Metric, err)
-		}
-		if gone {
-			e.noteRepaired("the %s rule was gone: created again", desired.Metric)
-		}
-		e.observed = e.withRule(e.observed, e.observedRule(desired, target))
-		return e.save() // before its first alarm arrives
+		return e.createRule(ctx, desired)
 	}
-	if gone {
-		e.noteRepaired("the %s rule was gone: another one of its name is kept", desired.Metric)
-	}
-	unrepaired := e.observedRule(desired, kept)
-	unrepaired.ThresholdPercent = percent(int(kept.Threshold))
-	if kept.ID == recorded.AlarmID {
-		unrepaired.ThresholdPercent = recorded.ThresholdPercent
-	}
-	e.observed = e.withRule(e.observed, unrepaired) // until it is repaired
+	there := e.observedRule(desired, kept)
+	there.ThresholdPercent = percent(int(kept.Threshold))
+	e.observe(there) // until it is repaired
 	if err := e.repairRule(ctx, desired, kept); err != nil {
 		return err
 	}
-	e.observed = e.withRule(e.observed, e.observedRule(desired, kept))
+	e.observe(e.observedRule(desired, kept))
+	return e.save(recorded.AlarmID != kept.ID)
+}
+
+func (e *ensureRun) createRule(ctx context.Context, desired v1alpha1.DesiredRule) (err error) {
+	target := e.target(desired, otc.Rule{})
+	e.observe(v1alpha1.Rule{Metric: desired.Metric})
+	if target.ID, err = e.options.Cloud.CreateRule(ctx, target); err != nil {
+		err = fmt.Errorf("the %s rule cannot be created: %w", desired.Metric, err)
+		if isRefused(err) && !errors.Is(err, otc.ErrQuota) {
+			err = fmt.Errorf("%w: %w", v1alpha1.ErrRuleRefused, err)
+		}
+		return err
+	}
+	e.observe(e.observedRule(desired, target))
+	return e.save(true)
+}
+
+// save records a new rule before its first alarm arrives.
+func (e *ensureRun) save(isNew bool) error {
+	if !isNew {
+		return nil
+	}
+	if err := e.record(*e.observed.DeepCopy()); err != nil {
+		return recordError{fmt.Errorf("record: %w", err)}
+	}
 	return nil
 }
 
 // repairRule writes a rule that is not as desired. If Cloud Eye accepts that without effect and alarms depend on the
 // difference, it returns an error and writes again after retryRewrite.
 func (e *ensureRun) repairRule(ctx context.Context, desired v1alpha1.DesiredRule, kept otc.Rule) error {
-	target := e.targetOf(desired, kept)
-	before := differences(kept, target)
-	remaining := before
-	ineffectiveAt := e.ineffectiveSince(kept.ID, strings.Join(before, ", "))
-	retry := !harmless(before) && e.options.Now().Sub(ineffectiveAt) >= retryRewrite
-	if len(before) > 0 && (ineffectiveAt.IsZero() || retry) {
-		if err := e.writeRule(ctx, target, before); err != nil {
+	target := e.target(desired, kept)
+	found := differences(kept, target)
+	remaining := found
+	ineffectiveAt := e.ineffectiveSince(kept.ID, strings.Join(found, ", "))
+	retry := !harmless(found) && e.options.Now().Sub(ineffectiveAt) >= retryRewrite
+	if len(found) > 0 && (ineffectiveAt.IsZero() || retry) {
+		if err := e.writeRule(ctx, target, found); err != nil {
 			return fmt.Errorf("the %s rule cannot be repaired: %w", desired.Metric, err)
 		}
 		after, err := e.options.Cloud.Rule(ctx, kept.ID)
-		if err != nil { // the next snapshot shows whether it took effect
+		if err != nil { // the next list shows whether it took effect
 			after = target
 		}
 		remaining = differences(after, target)
 		e.noteRepair(kept.ID, strings.Join(remaining, ", "))
-		switch {
-		case len(remaining) == 0 && kept.ID == ruleOf(e.before, desired.Metric).AlarmID:
-			e.noteRestored(kept, target, desired.Metric)
-		case len(remaining) > 0 && ineffectiveAt.IsZero():
-			e.noteRepaired("the %s rule was written again, and Cloud Eye still shows different values: %s", desired.Metric,
-				strings.Join(remaining, ", "))
+		if len(remaining) == 0 && e.changedByOthers(desired, kept, found) {
+			e.restored = append(e.restored, desired.Metric)
 		}
 	}
 	if !harmless(remaining) {
@@ -178,6 +241,15 @@ func (e *ensureRun) repairRule(ctx context.Context, desired v1alpha1.DesiredRule
 			strings.Join(remaining, ", "))
 	}
 	return nil
+}
+
+// changedByOthers reports whether our own changes explain none of the differences: a new policy, a new size of the
+// volume, or a topic that did not exist when the rule was created.
+func (e *ensureRun) changedByOthers(desired v1alpha1.DesiredRule, kept otc.Rule, found []string) bool {
+	recorded := e.recorded(desired.Metric)
+	isOurs := e.desired.Renewed || recorded.AlarmID != kept.ID || int(recorded.ThresholdPercent) != desired.ThresholdPercent
+	isTopicNew := len(found) == 1 && found[0] == diffTopic && len(kept.AlarmActions) == 0
+	return !isOurs && !isTopicNew
 }
 
 // writeRule writes the fields of a rule. Cloud Eye has a separate call that enables a rule.
@@ -192,38 +264,4 @@ func (e *ensureRun) writeRule(ctx context.Context, target otc.Rule, differences 
 		return e.options.Cloud.EnableRule(ctx, target.ID, target.Enabled)
 	}
 	return nil
-}
-
-// rulesInOrder reports whether the snapshot shows the rules as desired. If so, it adopts their states.
-func (e *ensureRun) rulesInOrder() bool {
-	if e.snapshot == nil {
-		return false
-	}
-	observed := e.observed
-	for _, metric := range e.options.Metrics {
-		name, id := RuleName(e.name, metric.Name), ruleOf(e.observed, metric.Name).AlarmID
-		desired, wanted := e.rule(metric.Name)
-		if !wanted {
-			if id != "" || e.snapshot.rulesNamed[name] > 0 {
-				return false
-			}
-			continue
-		}
-		r, ok := e.snapshot.onlyRule(name, id)
-		if !ok {
-			return false
-		}
-		target := e.targetOf(desired, r)
-		remaining := differences(r, target)
-		if !sameSeries(r, target) || !harmless(remaining) || len(remaining) > 0 &&
-			e.ineffectiveSince(id, strings.Join(remaining, ", ")).IsZero() {
-			return false
-		}
-		if len(remaining) == 0 {
-			e.noteRepair(id, "") // the same difference is repaired if it appears again
-		}
-		observed = e.withRule(observed, e.observedRule(desired, r))
-	}
-	e.observed = observed
-	return true
 }

@@ -3,7 +3,6 @@
 package autopilot
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -36,49 +35,14 @@ func (a Allowed) Refuses(spec v1alpha1.Spec, t *Target) string {
 	return ""
 }
 
-// FirstClaim returns the target that manages the instance, of those that name it: the one that was armed first. Of two
-// that are not armed it is the older one. A target whose autopilot is off or not allowed does not count, because
-// otherwise anyone could stop an autopilot by naming its instance. FirstClaim returns nil if none is left.
-// most is --mode.
-func (a Allowed) FirstClaim(targets []*Target, most v1alpha1.Mode) (first *Target) {
-	for _, t := range targets {
-		if a.isOn(t, most) && (first == nil || t.compareClaim(first) < 0) {
-			first = t
-		}
-	}
-	return first
-}
-
-// isOn reports whether the autopilot of a target is on, or will be as soon as its RdsAutopilot is created.
-func (a Allowed) isOn(t *Target, most v1alpha1.Mode) bool {
-	if t.Autopilot == nil {
-		return t.Switch == v1alpha1.SwitchOn && !t.Deleting && a.lists(t)
-	}
-	return OffFor(t, t.Autopilot, t.Autopilot.Status.Switch, most, a) == Off{} && (!t.NoRds || a.Apply == v1alpha1.ApplyCloud)
-}
-
-// isArmed reports whether rules of its instance are recorded. A rule of a former instance has no dimension.
-func (t *Target) isArmed() bool {
-	return t.Autopilot != nil && t.Autopilot.Status.Instance != nil && t.Autopilot.Status.Instance.ID == t.InstanceID &&
-		slices.ContainsFunc(t.Autopilot.Status.Alarms.Rules,
-			func(r v1alpha1.Rule) bool { return r.AlarmID != "" && r.Dimension != "" })
-}
-
-// compareClaim returns a negative number if the claim of t precedes that of other, and a positive one if it follows.
-func (t *Target) compareClaim(other *Target) int {
-	if armed := t.isArmed(); armed != other.isArmed() {
-		if armed {
-			return -1
-		}
-		return 1
-	}
-	return cmp.Or(t.Created.Compare(other.Created), strings.Compare(t.Namespace, other.Namespace),
-		strings.Compare(t.Name, other.Name))
-}
-
 // DescribeClaim returns the sentence for an object whose instance another one manages.
-func DescribeClaim(by string) string {
-	return by + " names the same instance and was first, so it alone manages the instance. Remove the id from one of the two objects"
+func DescribeClaim(c v1alpha1.Claim) string {
+	owner := c.By
+	if c.Cluster != "" {
+		owner += " of cluster " + c.Cluster
+	}
+	return fmt.Sprintf("%s manages this instance: its alarm rule %s watches it. Turn one of the two off, or delete the rule if that cluster is gone",
+		owner, c.Rule)
 }
 
 func (a Allowed) lists(t *Target) bool { return a.ListsInstance(t.Namespace, t.InstanceID) }

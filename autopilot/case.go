@@ -27,9 +27,9 @@ type Case struct {
 	// IsSweep means that a sweep requested this check. It reads the used space of every database.
 	IsSweep bool
 
-	Instance  *Instance // nil if it is not known, or not in the cloud
-	NodeOf    string    // the instance of the node that has the id in place of an instance's; else empty
-	ClaimedBy string    // the object that manages this instance, as NAMESPACE/NAME; empty if this one does
+	Instance *Instance      // nil if it is not known, or not in the cloud
+	NodeOf   string         // the instance of the node that has the id in place of an instance's; else empty
+	Claim    v1alpha1.Claim // who manages this instance, by the rules in the cloud
 	// NoRds means that there is no Rds to patch. Wanted is what the instance has.
 	NoRds bool
 	// Jobs holds the cloud's jobs for intents by id, as far as they could be read. The instance was read after them.
@@ -54,6 +54,12 @@ type Case struct {
 	NotOffered string
 	// HasPlace means that the change has a place among the --max-flavor-changes flavors that may change at a time.
 	HasPlace bool
+}
+
+// MayAct reports whether the object may change its instance as far as claims are concerned: it holds its claim, or Cloud
+// Eye creates no rule for it, or it only recommends.
+func (c Case) MayAct() bool {
+	return c.Claim.Holds || c.Status.Alarms.Refused != "" || c.Mode != v1alpha1.ModeAuto
 }
 
 // Wanted is the size and flavor that the spec of an Rds requests.
@@ -137,7 +143,7 @@ func (c Case) Only(facts []Fact) Case {
 // withoutUnread returns the case with zero values for all facts that were not read.
 func (c Case) withoutUnread() Case {
 	if !c.Knows(FactInstance) {
-		c.Instance, c.ClaimedBy = nil, ""
+		c.Instance, c.Claim = nil, v1alpha1.Claim{}
 	}
 	if !c.Knows(FactSizeWriter) {
 		c.SizeWriter = ""

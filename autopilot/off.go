@@ -4,12 +4,8 @@ package autopilot
 
 import (
 	"cmp"
-	"slices"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
-	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
 
 // Off says why nothing is decided for a database, and nothing of it should exist in the cloud. The zero value means
@@ -36,8 +32,6 @@ func OffFor(t *Target, a *v1alpha1.RdsAutopilot, lastSwitch v1alpha1.Switch, mos
 			"spec.instanceID differs from status.id of the Rds with this namespace and name. Remove the wrong one"}
 	case t.Deleting:
 		return Off{ReasonNotEnabled, "The Rds is being deleted"}
-	case IsSuccessor(t, a):
-		return Off{ReasonInstanceUnknown, "The Rds of this RdsAutopilot was deleted, and another Rds has its name"}
 	case lastSwitch == v1alpha1.SwitchOff:
 		return Off{ReasonNotEnabled, "spec.autopilot of the Rds is false. true turns it on again"}
 	}
@@ -48,20 +42,4 @@ func OffFor(t *Target, a *v1alpha1.RdsAutopilot, lastSwitch v1alpha1.Switch, mos
 		return Off{ReasonNotAllowed, why}
 	}
 	return Off{}
-}
-
-// Owner returns the Rds that the controller created this RdsAutopilot for. It returns nil if a person created it.
-func Owner(a *v1alpha1.RdsAutopilot) *metav1.OwnerReference {
-	i := slices.IndexFunc(a.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == otcv1.Kind })
-	if i < 0 {
-		return nil
-	}
-	return &a.OwnerReferences[i]
-}
-
-// IsSuccessor reports whether the Rds has the same name as the one that this RdsAutopilot was created for, but another
-// uid.
-func IsSuccessor(t *Target, a *v1alpha1.RdsAutopilot) bool {
-	o := Owner(a)
-	return o != nil && t != nil && !t.NoRds && o.UID != t.UID
 }

@@ -15,6 +15,7 @@ const (
 	ReasonPolicyInvalid   Reason = "PolicyInvalid"
 	ReasonNotEnabled      Reason = "NotEnabled"
 	ReasonInstanceUnknown Reason = "InstanceUnknown"
+	ReasonInstanceClaimed Reason = "InstanceClaimed"
 	ReasonNotAllowed      Reason = "NotAllowed"
 	ReasonAlarmCleared    Reason = "AlarmCleared"
 	ReasonNoData          Reason = "NoData"
@@ -67,6 +68,7 @@ const (
 	SubscriptionPending = "SubscriptionPending"
 	SubscriptionRefused = "SubscriptionRefused"
 	RuleMissing         = "RuleMissing"
+	NameTooLong         = "NameTooLong"
 	QuotaExceeded       = string(ReasonQuotaExceeded)
 	CloudUnreachable    = "CloudUnreachable" // also of a decision with apply: Cloud
 )
@@ -109,7 +111,9 @@ func ReasonTable() []ReasonRow {
 		{Reason: ReasonNotEnabled, Source: decision, NotArmed: true,
 			Meaning: "Autopilot is off for this database or this metric"},
 		{Reason: ReasonInstanceUnknown, Source: decision, IsWarning: true, KeepsLimited: true, NotArmed: true,
-			Meaning: "The id in `status.id` of the `Rds`, or in `spec.instanceID`, is not in the cloud, or another object with the same id was armed first"},
+			Meaning: "The id in `status.id` of the `Rds`, or in `spec.instanceID`, is not in the cloud"},
+		{Reason: ReasonInstanceClaimed, Source: decision, IsWarning: true, KeepsLimited: true, NotArmed: true,
+			Meaning: "An alarm rule of another object watches the instance, so that object manages it. The message names both"},
 		{Reason: ReasonNotAllowed, Source: decision, IsWarning: true, KeepsLimited: true, NotArmed: true,
 			Meaning: "`--allowed-instances` does not allow this namespace to name the instance, or `spec.apply` is `Cloud` and `--allow-apply` is `Operator`"},
 		{Reason: ReasonAlarmCleared, Source: decision, Meaning: "The alarm had ended before the leader checked it"},
@@ -153,7 +157,7 @@ func ReasonTable() []ReasonRow {
 			Meaning: "The Kubernetes API refuses the patch. The message has its text. The autopilot retries after 1, 2, 4, 8 and then every 15 minutes"},
 
 		{Reason: ReasonQuotaExceeded, Source: decision, IsWarning: true, IsPostponed: true, NotArmed: true,
-			Meaning: "The tenant's quota does not allow another topic or alarm rule or, with `apply: Cloud`, the change"},
+			Meaning: "The tenant's quota does not allow another alarm rule or, with `apply: Cloud`, the change"},
 		{Reason: ReasonPaymentRequired, Source: decision, IsWarning: true, IsPostponed: true,
 			Meaning: "With `apply: Cloud`: the cloud makes no change for an account that is frozen or has not paid"},
 		{Reason: ReasonNotPermitted, Source: decision, IsWarning: true, IsPostponed: true,
@@ -193,10 +197,13 @@ func ReasonTable() []ReasonRow {
 			Meaning: "A check of this database ended with an error of the program. The autopilot repeats it at growing intervals, up to 2 minutes. It is reported each time"},
 
 		{Reason: SubscriptionPending, Source: condition, NotArmed: true,
-			Meaning: "The topic's subscription is missing or not confirmed yet"},
+			Meaning: "The subscription of the public URL is not confirmed yet"},
 		{Reason: SubscriptionRefused, Source: condition, NotArmed: true,
 			Meaning: "SMN refuses the topic or the subscription of the public URL. The message has its text. The alarm rules exist, and each sweep acts on them"},
-		{Reason: RuleMissing, Source: condition, NotArmed: true, Meaning: "Cloud Eye has no alarm rule for a metric yet"},
+		{Reason: RuleMissing, Source: condition, NotArmed: true,
+			Meaning: "Cloud Eye has no alarm rule for a metric yet, or refuses to create it. The message has its text"},
+		{Reason: NameTooLong, Source: condition, NotArmed: true,
+			Meaning: "Namespace and name have more than 160 characters together, so no alarm rule can bear their mark"},
 		{Reason: ReadFailed, Source: condition,
 			Meaning: "The database is armed, but the last check could not read everything"},
 		{Reason: ArmedReason, Source: condition, Meaning: "The alarm rules exist and the subscription is confirmed"},

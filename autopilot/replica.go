@@ -122,7 +122,7 @@ func (c Case) ReplicaSteps(i v1alpha1.Intent) map[string]ReplicaStep {
 // ReplicasToFollow returns the read replicas that must grow to the size of their primary, because the autopilot has
 // grown the primary within the last hour, they are smaller, and nothing prevents it.
 func (c Case) ReplicasToFollow() []Replica {
-	isOurs := c.Instance != nil && c.Off == (Off{}) && c.Mode == v1alpha1.ModeAuto && c.ClaimedBy == ""
+	isOurs := c.Instance != nil && c.Off == (Off{}) && c.Mode == v1alpha1.ModeAuto && c.Claim.By == ""
 	isGrowing := slices.ContainsFunc(c.Status.Intents(),
 		func(i *v1alpha1.Intent) bool { return i.Kind == v1alpha1.KindVolume })
 	if !isOurs || isGrowing || c.Spec.Apply != v1alpha1.ApplyCloud || RecentGrowth(c.Status.Changes, c.Now).IsZero() {

@@ -3,8 +3,6 @@
 package autopilot
 
 import (
-	"time"
-
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
@@ -26,11 +24,6 @@ type Target struct {
 	Switch v1alpha1.Switch
 	// Deleting means that the object is deleted and that its finalizers still keep it.
 	Deleting bool
-	// Created is when the object was created. It decides between two targets of one instance that are not armed.
-	Created time.Time
-	// Autopilot is the RdsAutopilot of the same name, or nil. Only a search for all targets of an instance sets it. It
-	// must not be modified.
-	Autopilot *v1alpha1.RdsAutopilot
 	// OperatorAutopilot means that spec.endpoint turns on the operator's own, unauthenticated autopilot as well.
 	OperatorAutopilot bool
 }

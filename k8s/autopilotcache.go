@@ -3,8 +3,6 @@
 package k8s
 
 import (
-	"cmp"
-	"net/url"
 	"slices"
 
 	"k8s.io/client-go/tools/cache"
@@ -12,28 +10,19 @@ import (
 	autopilotv1 "github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// Autopilot returns the RdsAutopilot from the cache, and whether there is one. It skips those of doctor.
+// Autopilot returns the RdsAutopilot from the cache, and whether there is one.
 func (w *Cache) Autopilot(namespace, name string) (*autopilotv1.RdsAutopilot, bool) {
-	a, ok := w.autopilots.get(namespace, name)
-	if !ok || isDoctors(a) {
-		return nil, false
-	}
-	return a, true
+	return w.autopilots.get(namespace, name)
 }
 
-// EachAutopilot calls f with every RdsAutopilot in the cache, in no order. It skips those of doctor.
+// EachAutopilot calls f with every RdsAutopilot in the cache, in no order.
 func (w *Cache) EachAutopilot(f func(*autopilotv1.RdsAutopilot)) {
-	w.autopilots.each(func(a *autopilotv1.RdsAutopilot) {
-		if !isDoctors(a) {
-			f(a)
-		}
-	})
+	w.autopilots.each(f)
 }
 
-// ByTopic returns the RdsAutopilots whose status has the topic's URN, including those of doctor, because the receiver
-// has to answer doctor's messages too.
-func (w *Cache) ByTopic(topicURN string) []*autopilotv1.RdsAutopilot {
-	return w.autopilots.by(byTopic, topicURN)
+// ByRule returns the RdsAutopilots whose status has the alarm rule.
+func (w *Cache) ByRule(alarmID string) []*autopilotv1.RdsAutopilot {
+	return w.autopilots.by(byRule, alarmID)
 }
 
 // SignedBefore reports whether the last stored message of any RdsAutopilot was signed with the certificate at that URL.
@@ -43,30 +32,9 @@ func (w *Cache) SignedBefore(certURL string) bool {
 	})
 }
 
-// Delivers reports whether SMN delivers to that path of the public URL or of a former one.
-func (w *Cache) Delivers(path string) bool {
-	return slices.ContainsFunc(w.autopilots, func(inf cache.SharedIndexInformer) bool {
-		return slices.Contains(inf.GetIndexer().ListIndexFuncValues(byPath), path) // rarely more than two
-	})
-}
-
-// pathsOf returns the paths of the URLs to which SMN delivers.
-func pathsOf(a *autopilotv1.RdsAutopilot) (paths []string) {
-	for _, endpoint := range a.Status.Alarms.Endpoints {
-		if u, err := url.Parse(endpoint); err == nil {
-			paths = append(paths, cmp.Or(u.Path, "/"))
-		}
-	}
-	return paths
-}
-
-// OnAutopilot registers f for RdsAutopilots as OnTarget does for targets. It skips those of doctor.
+// OnAutopilot registers f for RdsAutopilots as OnTarget does for targets.
 func (w *Cache) OnAutopilot(f func(old, new *autopilotv1.RdsAutopilot)) error {
-	synced, err := addHandler(w.autopilots, w.watched, func(old, new *autopilotv1.RdsAutopilot) {
-		if !isDoctors(cmp.Or(new, old)) {
-			f(old, new)
-		}
-	})
+	synced, err := addHandler(w.autopilots, w.watched, f)
 	w.synced = append(w.synced, synced...)
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
@@ -23,23 +24,22 @@ import (
 )
 
 const (
-	byTopic    = "topic"
-	byUID      = "uid" // the part that is in the topic's name
-	byCert     = "cert"
-	byPath     = "path"
-	byInstance = "instance"
+	byRule = "rule"
+	byCert = "cert"
 )
 
 // syncInterval is the time between two looks at whether the caches are complete.
 const syncInterval = 50 * time.Millisecond
 
-// Cache holds the Rds and RdsAutopilots as the watches last delivered them. It may be behind the API server, and
+// Cache holds the Rds, the RdsAutopilots and the topic as the watches last delivered them. It may be behind the API server, and
 // keeps its objects while the API server is away. Callers must not modify the objects.
 type Cache struct {
 	*refusals
 	watched    []string // namespaces, in the order of the informers
 	rds        informers[*otcv1.Rds]
 	autopilots informers[*autopilotv1.RdsAutopilot]
+	topic      informers[*corev1.ConfigMap]
+	own        string // namespace of the topic's ConfigMap
 	synced     []checker
 	rdsLater   bool // the watch of Rds may start much later, so nothing waits for it
 }
@@ -61,24 +61,25 @@ type object interface {
 type informers[T object] []cache.SharedIndexInformer
 
 func newCache(c *Cluster) (*Cache, error) {
-	indexRds := cache.Indexers{byInstance: func(obj any) ([]string, error) {
-		return unlessEmpty(obj.(*otcv1.Rds).Status.ID), nil
-	}}
-	indexAutopilots := cache.Indexers{byTopic: func(obj any) ([]string, error) {
-		return unlessEmpty(obj.(*autopilotv1.RdsAutopilot).Status.Alarms.TopicURN), nil
-	}, byUID: func(obj any) ([]string, error) {
-		return unlessEmpty(obj.(*autopilotv1.RdsAutopilot).ShortUID()), nil
+	indexAutopilots := cache.Indexers{byRule: func(obj any) (ids []string, err error) {
+		for _, r := range obj.(*autopilotv1.RdsAutopilot).Status.Alarms.Rules {
+			ids = append(ids, r.AlarmID)
+		}
+		return ids, nil
 	}, byCert: func(obj any) ([]string, error) {
 		return unlessEmpty(obj.(*autopilotv1.RdsAutopilot).Status.Intake.SigningCertURL), nil
-	}, byPath: func(obj any) ([]string, error) {
-		return pathsOf(obj.(*autopilotv1.RdsAutopilot)), nil
-	}, byInstance: func(obj any) ([]string, error) {
-		return unlessEmpty(obj.(*autopilotv1.RdsAutopilot).Spec.InstanceID), nil
 	}}
-	w := &Cache{refusals: c.refusals, watched: c.namespaces, rdsLater: c.LacksRds()}
+	w := &Cache{refusals: c.refusals, watched: c.namespaces, own: c.own, rdsLater: c.LacksRds()}
+	noteTopic := func(err error) { c.note(c.own, "configmaps", err) }
+	topic, err := informer(listWatch(topicClient{c.core.ConfigMaps(c.own)}, noteTopic), &corev1.ConfigMap{}, nil)
+	if err != nil {
+		return nil, err
+	}
+	w.topic = append(w.topic, topic)
+	w.synced = append(w.synced, checker{topic.HasSyncedChecker(), c.own})
 	for _, ns := range c.namespaces {
 		noteRds := func(err error) { c.note(ns, otcv1.Resource, err) }
-		rds, err := informer(listWatch(c.rdsIn(ns), noteRds), &otcv1.Rds{}, indexRds)
+		rds, err := informer(listWatch(c.rdsIn(ns), noteRds), &otcv1.Rds{}, nil)
 		if err != nil {
 			return nil, err
 		}

@@ -14,16 +14,12 @@ import (
 	"time"
 
 	"go.uber.org/zap"
-	"golang.org/x/sync/semaphore"
-	"golang.org/x/time/rate"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/gentype"
-	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	eventsv1client "k8s.io/client-go/kubernetes/typed/events/v1"
 	"k8s.io/client-go/rest"
@@ -33,7 +29,7 @@ import (
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
 
-// self is the name of this service as field manager, lease of claims, reporting controller and user agent.
+// self is the name of this service as field manager, reporting controller and user agent.
 const self = "rds-autopilot"
 
 const (
@@ -51,10 +47,10 @@ type Options struct {
 	Namespaces []string
 	// RdsOptional lets Connect succeed without the CRD of the Rds. The watch of Rds starts when the CRD appears.
 	RdsOptional bool
-	// SystemNamespace identifies the cluster by its uid, and its lease holds the claims. Empty means kube-system.
+	// SystemNamespace identifies the cluster by its uid. Empty means kube-system.
 	SystemNamespace string
-	// Hold is the ConfigMap that exists while the service is needed: see HoldName. Without a name there is none.
-	Hold types.NamespacedName
+	// Own is the service's namespace, which is always watched. Its ConfigMap TopicConfigMap holds the topic.
+	Own string
 	// Log also receives the log of client-go.
 	Log *zap.Logger
 }
@@ -63,12 +59,10 @@ type Options struct {
 type Cluster struct {
 	*Cache
 	*refusals
-	broadcaster   events.EventBroadcaster
-	recorder      events.EventRecorder
-	unreachable   atomic.Bool             // set while the probes of the API server fail
-	claims        atomic.Pointer[[]Claim] // of all installations, as last read
-	rdsMissing    atomic.Bool             // set until the API server serves Rds, if they are optional
-	holdForbidden sync.Once
+	broadcaster events.EventBroadcaster
+	recorder    events.EventRecorder
+	unreachable atomic.Bool // set while the probes of the API server fail
+	rdsMissing  atomic.Bool // set until the API server serves Rds, if they are optional
 
 	config     *rest.Config
 	transport  http.RoundTripper
@@ -76,12 +70,9 @@ type Cluster struct {
 	ownAPI     rest.Interface
 	codec      runtime.ParameterCodec
 	core       corev1client.CoreV1Interface
-	leases     coordinationv1client.LeasesGetter
 	namespaces []string
-	system     string        // Options.SystemNamespace
-	searches   *rate.Limiter // of live lists for topics whose name does not identify one object
-	holdName   types.NamespacedName
-	finalizers *semaphore.Weighted // many can be set at the same time, but one is removed alone: see withoutHold
+	system     string // Options.SystemNamespace
+	own        string // Options.Own
 	log        *zap.Logger
 }
 
@@ -114,11 +105,9 @@ func Connect(ctx context.Context, cfg *rest.Config, opts Options) (*Cluster, err
 		config:     cfg,
 		transport:  client.Transport,
 		codec:      runtime.NewParameterCodec(scheme),
-		namespaces: uniqueNamespaces(opts.Namespaces),
+		namespaces: uniqueNamespaces(opts.Namespaces, opts.Own),
 		system:     cmp.Or(opts.SystemNamespace, metav1.NamespaceSystem),
-		searches:   rate.NewLimiter(searchesPerSec, searchesPerSec),
-		holdName:   opts.Hold,
-		finalizers: semaphore.NewWeighted(allFinalizers),
+		own:        opts.Own,
 		refusals:   &refusals{log: opts.Log, now: map[[2]string]bool{}},
 		log:        opts.Log,
 	}
@@ -129,10 +118,7 @@ func Connect(ctx context.Context, cfg *rest.Config, opts Options) (*Cluster, err
 		return nil, err
 	}
 	if c.core, err = corev1client.NewForConfigAndClient(cfg, client); err != nil {
-		return nil, fmt.Errorf("configure the client for namespaces and the hold: %w", err)
-	}
-	if c.leases, err = coordinationv1client.NewForConfigAndClient(cfg, client); err != nil {
-		return nil, fmt.Errorf("configure the client for leases: %w", err)
+		return nil, fmt.Errorf("configure the client for namespaces and ConfigMaps: %w", err)
 	}
 	// The library sends events without a deadline, so this client has one.
 	limited := &http.Client{Transport: client.Transport, Timeout: requestTimeout}
@@ -170,12 +156,12 @@ func restClient(cfg *rest.Config, client *http.Client, scheme *runtime.Scheme,
 	return rc, nil
 }
 
-// uniqueNamespaces returns each namespace once, or metav1.NamespaceAll if there are none.
-func uniqueNamespaces(namespaces []string) []string {
+// uniqueNamespaces returns each namespace and our own once, or metav1.NamespaceAll if there are none.
+func uniqueNamespaces(namespaces []string, own string) []string {
 	if len(namespaces) == 0 {
 		return []string{metav1.NamespaceAll}
 	}
-	namespaces = slices.Clone(namespaces)
+	namespaces = append(slices.Clone(namespaces), own)
 	slices.Sort(namespaces)
 	return slices.Compact(namespaces)
 }
@@ -265,6 +251,7 @@ func (c *Cluster) Run(ctx context.Context) error {
 	}
 	var running sync.WaitGroup
 	running.Go(func() { c.probeLoop(ctx) })
+	running.Go(func() { c.topic.run(ctx) })
 	running.Go(func() { c.autopilots.run(ctx) })
 	if c.awaitRds(ctx) {
 		c.rds.run(ctx)

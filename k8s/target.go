@@ -8,7 +8,6 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/internal/shorten"
@@ -26,7 +25,6 @@ func TargetOf(rds *otcv1.Rds) *autopilot.Target {
 		InstanceID:        shorten.To(rds.Status.ID, maxID),
 		Wanted:            autopilot.Wanted{VolumeGB: int(rds.Spec.VolumeSize), Flavor: shorten.To(rds.Spec.FlavorRef, maxID)},
 		Deleting:          rds.DeletionTimestamp != nil,
-		Created:           rds.CreationTimestamp.Time,
 		OperatorAutopilot: rds.Spec.Endpoint != "",
 	}
 	if on := rds.Spec.Autopilot; on != nil {
@@ -44,7 +42,7 @@ func TargetNamedBy(a *autopilotv1.RdsAutopilot) *autopilot.Target {
 	}
 	return &autopilot.Target{
 		Namespace: a.Namespace, Name: a.Name, UID: a.UID, ResourceVersion: a.ResourceVersion, NoRds: true,
-		InstanceID: a.Spec.InstanceID, Deleting: a.DeletionTimestamp != nil, Created: a.CreationTimestamp.Time,
+		InstanceID: a.Spec.InstanceID, Deleting: a.DeletionTimestamp != nil,
 	}
 }
 
@@ -78,22 +76,6 @@ func (w *Cache) withoutRds(a *autopilotv1.RdsAutopilot) *autopilot.Target {
 	return TargetNamedBy(a)
 }
 
-// TargetsByInstance returns the cached targets that name the instance, with Target.Autopilot.
-func (w *Cache) TargetsByInstance(id string) (found []*autopilot.Target) {
-	for _, rds := range w.rds.by(byInstance, id) {
-		found = append(found, TargetOf(rds))
-	}
-	for _, a := range w.autopilots.by(byInstance, id) {
-		if t := w.withoutRds(a); t != nil {
-			found = append(found, t)
-		}
-	}
-	for _, t := range found {
-		t.Autopilot, _ = w.Autopilot(t.Namespace, t.Name)
-	}
-	return found
-}
-
 // OnTarget registers f for every Rds that is added (old is nil), changed or deleted (new is nil). The cache may be
 // newer than the event. Callers must register before Run, and f must not block.
 func (w *Cache) OnTarget(f func(old, new *autopilot.Target)) error {
@@ -122,43 +104,4 @@ func (c *Cluster) LiveTarget(ctx context.Context, namespace, name string) (*auto
 		return TargetNamedBy(a), nil
 	}
 	return nil, err
-}
-
-// LiveTargetsByInstance lists the targets that name the instance from the API server, in one namespace or in all, with
-// Target.Autopilot.
-func (c *Cluster) LiveTargetsByInstance(ctx context.Context, id, namespace string) ([]*autopilot.Target, error) {
-	list := func(ctx context.Context, opts metav1.ListOptions) (*otcv1.RdsList, error) {
-		ctx, cancel := context.WithTimeout(ctx, requestTimeout) // one page
-		defer cancel()
-		return c.rdsIn(namespace).List(ctx, opts)
-	}
-	var found []*autopilot.Target
-	rdsOf := map[types.NamespacedName]*autopilot.Target{} // nil if the Rds names another instance
-	err := eachPage(ctx, list, func(page *otcv1.RdsList) (more bool) {
-		for i := range page.Items {
-			rds, t := &page.Items[i], (*autopilot.Target)(nil)
-			if rds.Status.ID == id {
-				t = TargetOf(rds)
-				found = append(found, t)
-			}
-			rdsOf[types.NamespacedName{Namespace: rds.Namespace, Name: rds.Name}] = t
-		}
-		return true
-	})
-	if err != nil && !c.noRds(err) {
-		return nil, wrapError(err, "list Rds")
-	}
-	_, err = c.listLive(ctx, []string{namespace}, func(a *autopilotv1.RdsAutopilot) bool {
-		t, hasRds := rdsOf[types.NamespacedName{Namespace: a.Namespace, Name: a.Name}]
-		if !hasRds && a.Spec.InstanceID == id {
-			if t = TargetNamedBy(a); t != nil {
-				found = append(found, t)
-			}
-		}
-		if t != nil {
-			t.Autopilot = a.DeepCopy() // a pointer into the page would keep the whole page in memory
-		}
-		return false
-	})
-	return found, err
 }

@@ -4,74 +4,127 @@ package k8s
 
 import (
 	"context"
-	"errors"
+	"encoding/json"
 	"fmt"
-	"slices"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	autopilotv1 "github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// searchesPerSec limits the live lists for topics whose name does not identify one object, so that invented topics
-// cannot load the API server.
-const searchesPerSec = 2
+// TopicConfigMap is the name of the ConfigMap in the service's namespace that holds the topic of the installation. The
+// leader writes it, and all replicas watch it.
+const TopicConfigMap = "rds-autopilot-topic"
 
-// Expects reports whether the cache has an RdsAutopilot that the topic is named after. The topic's URN may not be in
-// the cached status yet.
-func (w *Cache) Expects(topicURN string) bool {
-	name, ok := autopilotv1.ParseTopicURN(topicURN)
-	return ok && w.ownerOf(name) != nil
+// The keys of the ConfigMap.
+const (
+	topicURN             = "topicURN"
+	topicSubscriptionURN = "subscriptionURN"
+	topicURL             = "url"
+	topicState           = "subscription"
+	topicMessage         = "message"
+	topicRequestedTime   = "requestedTime"
+)
+
+// topicClient reads only that ConfigMap, because the service has no right to read others.
+type topicClient struct {
+	corev1client.ConfigMapInterface
 }
 
-// ownerOf returns the cached RdsAutopilot with that cloud name, or nil.
-func (w *Cache) ownerOf(name autopilotv1.ParsedCloudName) *autopilotv1.RdsAutopilot {
-	candidates := w.autopilots.by(byUID, name.ShortUID)
-	i := slices.IndexFunc(candidates, name.Matches)
-	if i < 0 {
-		return nil
-	}
-	return candidates[i]
+const topicSelector = "metadata.name=" + TopicConfigMap
+
+func (t topicClient) List(ctx context.Context, opts metav1.ListOptions) (*corev1.ConfigMapList, error) {
+	opts.FieldSelector = topicSelector
+	return t.ConfigMapInterface.List(ctx, opts)
 }
 
-// ByTopicLive asks the API server for the RdsAutopilots whose status has the topic's URN. This costs one GET, because
-// the URN contains namespace and name. If it does not contain them exactly and the cache has no such RdsAutopilot
-// either, ByTopicLive lists the namespace. It returns autopilot.ErrLimited if there are more than searchesPerSec such
-// lists.
-func (c *Cluster) ByTopicLive(ctx context.Context, topicURN string) ([]*autopilotv1.RdsAutopilot, error) {
-	topic, ok := autopilotv1.ParseTopicURN(topicURN)
-	if !ok {
-		return nil, nil
+func (t topicClient) Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+	opts.FieldSelector = topicSelector
+	return t.ConfigMapInterface.Watch(ctx, opts)
+}
+
+// Topic returns the topic of the installation from the cache. It is empty if there is none.
+func (w *Cache) Topic() autopilotv1.Topic {
+	found, _ := w.topic.get(w.own, TopicConfigMap)
+	return topicOf(found)
+}
+
+// LiveTopic reads the topic of the installation from the API server. It is empty if there is none.
+func (c *Cluster) LiveTopic(ctx context.Context) (autopilotv1.Topic, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	found, err := c.core.ConfigMaps(c.own).Get(ctx, TopicConfigMap, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return autopilotv1.Topic{}, nil
 	}
-	if owner := c.ownerOf(topic); owner != nil {
-		topic.Namespace, topic.Name = owner.Namespace, owner.Name
-		topic.NamespaceExact, topic.Exact = true, true
+	return topicOf(found), wrapError(err, "get ConfigMap %s/%s", c.own, TopicConfigMap)
+}
+
+func topicOf(m *corev1.ConfigMap) autopilotv1.Topic {
+	if m == nil {
+		return autopilotv1.Topic{}
 	}
-	hasTopic := func(a *autopilotv1.RdsAutopilot) bool { return a.Status.Alarms.TopicURN == topicURN }
-	namespaces := c.namespaces
-	if topic.NamespaceExact {
-		if !c.watches(topic.Namespace) {
-			return nil, nil
+	t := autopilotv1.Topic{
+		URN: m.Data[topicURN], SubscriptionURN: m.Data[topicSubscriptionURN], URL: m.Data[topicURL],
+		State: autopilotv1.SubscriptionState(m.Data[topicState]), Message: m.Data[topicMessage],
+	}
+	if at, err := time.Parse(time.RFC3339, m.Data[topicRequestedTime]); err == nil {
+		t.RequestedTime = &metav1.Time{Time: at}
+	}
+	return t
+}
+
+// WriteTopic stores the topic of the installation. It deletes the ConfigMap if there is no topic.
+func (c *Cluster) WriteTopic(ctx context.Context, t autopilotv1.Topic) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	client := c.core.ConfigMaps(c.own)
+	if t == (autopilotv1.Topic{}) {
+		err := client.Delete(ctx, TopicConfigMap, metav1.DeleteOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
 		}
-		namespaces = []string{topic.Namespace}
-		switch a, err := c.LiveAutopilot(ctx, topic.Namespace, topic.Name); {
-		case err == nil && hasTopic(a):
-			return []*autopilotv1.RdsAutopilot{a}, nil
-		case err != nil && !errors.Is(err, autopilot.ErrGone):
-			return nil, err
-		}
+		return wrapError(err, "delete ConfigMap %s/%s", c.own, TopicConfigMap)
 	}
-	if topic.Exact {
-		return nil, nil
+	data := map[string]string{topicURN: t.URN, topicSubscriptionURN: t.SubscriptionURN, topicURL: t.URL,
+		topicState: string(t.State), topicMessage: t.Message, topicRequestedTime: ""}
+	if t.RequestedTime != nil {
+		data[topicRequestedTime] = t.RequestedTime.UTC().Format(time.RFC3339)
 	}
-	if !c.searches.Allow() {
-		return nil, fmt.Errorf("list RdsAutopilots for topic %s_%s: %w: %d such lists per second",
-			topic.Namespace, topic.Name, autopilot.ErrLimited, searchesPerSec)
+	patch, err := json.Marshal(map[string]any{"data": data})
+	if err != nil {
+		return fmt.Errorf("encode ConfigMap %s/%s: %w", c.own, TopicConfigMap, err)
 	}
-	return c.listLive(ctx, namespaces, hasTopic)
+	_, err = client.Patch(ctx, TopicConfigMap, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: self})
+	if apierrors.IsNotFound(err) {
+		_, err = client.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: TopicConfigMap}, Data: data},
+			metav1.CreateOptions{FieldManager: self})
+	}
+	return wrapError(err, "write ConfigMap %s/%s", c.own, TopicConfigMap)
 }
 
-func (c *Cluster) watches(namespace string) bool {
-	return slices.Contains(c.namespaces, namespace) || slices.Contains(c.namespaces, metav1.NamespaceAll)
+// TopicEvent emits an event on the ConfigMap of the topic.
+func (c *Cluster) TopicEvent(e autopilot.Event) {
+	ref := corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: c.own, Name: TopicConfigMap}
+	if m, ok := c.topic.get(c.own, TopicConfigMap); ok {
+		ref.UID = m.UID
+	}
+	c.event(ref, e)
+}
+
+// IsWatched reports whether this installation watches a namespace.
+func (c *Cluster) IsWatched(namespace string) bool {
+	for _, ns := range c.namespaces {
+		if ns == namespace || ns == metav1.NamespaceAll {
+			return true
+		}
+	}
+	return false
 }

@@ -27,18 +27,23 @@ const (
 // ensureRecord describes the last successful Ensure of a database. It is kept in memory only: after a restart, Ensure
 // runs once more.
 type ensureRecord struct {
-	at           time.Time // zero if Ensure has failed since
-	generation   int64     // of the policy
-	subscription string    // id of the last message about the subscription that Ensure has considered
+	at         time.Time // zero if Ensure has failed since
+	generation int64     // of the policy
+	topicURN   string
 }
 
-// arm makes topic, subscription and rules of one database fit the policy and the size of the volume, or removes them
-// if autopilot is off. It sets the conditions Armed and Ready, and returns when to check again.
+// arm makes the alarm rules of one database fit the policy and the size of the volume, or removes them if autopilot is
+// off or the database is gone. It sets the conditions Armed and Ready, and returns when to check again.
 func (c *Controller) arm(ctx context.Context, key Key) (requeueAfter time.Duration, err error) {
 	taken := c.armMarks.take(key)
 	r, ok := c.newRound(key)
+	r.notBefore = r.now
+	if taken.isSweep {
+		r.notBefore = taken.begun
+	}
 	if !ok {
-		return 0, nil
+		_, err := r.removeRules(ctx)
+		return 0, err
 	}
 	if err := r.readMissingTarget(ctx); err != nil {
 		return 0, err
@@ -46,19 +51,13 @@ func (c *Controller) arm(ctx context.Context, key Key) (requeueAfter time.Durati
 	if off := r.off(); off != (autopilot.Off{}) {
 		return 0, r.disarm(ctx, off)
 	}
-	if !slices.Contains(r.rap.Finalizers, v1alpha1.Finalizer) {
-		rap, err := r.kube.SetFinalizer(ctx, r.rap)
-		if err != nil {
-			return 0, fmt.Errorf("set the finalizer: %w", err)
-		}
-		r.rap = rap
+	topic, checked := c.topic()
+	if topic.URN == "" && (topic.Message == "" || !checked) {
+		c.checkTopic() // the topic is created first, and its check enqueues arming
+		return 0, nil
 	}
-	r.notBefore = r.now.Add(-r.options.Sweep) // Ensure itself reads again before it changes anything
-	if taken.isSweep {
-		r.notBefore = taken.begun
-	}
-	if s := r.rap.Status.Intake.Subscription; s != nil && s.ReceivedTime.After(r.notBefore) {
-		r.notBefore = s.ReceivedTime.Time
+	if !taken.isSweep {
+		r.notBefore = r.now.Add(-r.options.Sweep) // Ensure itself reads again before it changes anything
 	}
 	// A list that was read before the cloud became unreachable does not prove that it is reachable again. With it,
 	// Armed would alternate between True and False.
@@ -80,20 +79,12 @@ func (c *Controller) arm(ctx context.Context, key Key) (requeueAfter time.Durati
 	case inst == nil:
 		return r.options.Recheck, r.setNotArmed(ctx, string(autopilot.ReasonInstanceUnknown),
 			cs.DescribeUnknownInstance()+" ("+r.target.InstanceID+")")
-	case cs.ClaimedBy != "":
-		reason, message := string(autopilot.ReasonInstanceUnknown), autopilot.DescribeClaim(cs.ClaimedBy)
-		isNews := r.isNews(message)
-		if err := r.setNotArmed(ctx, reason, message); err != nil {
-			return 0, err
-		}
-		if isNews {
-			r.warnHeld(reason, message)
-		}
-		return r.options.Recheck, nil
+	case cs.Claim.By != "":
+		return r.options.Recheck, r.yield(ctx, cs.Claim)
 	case !inst.HasKnownEngine():
 		return 0, r.setNotArmed(ctx, string(autopilot.ReasonInstanceUnknown),
 			"The autopilot does not know the engine "+inst.Engine+". It knows MySQL, PostgreSQL and SQLServer")
-	case r.rap.Status.Alarms.TopicURN == "" && len(r.rap.Status.Alarms.Rules) == 0 && !inst.Measurable():
+	case len(r.rap.Status.Alarms.Rules) == 0 && !inst.Measurable():
 		return r.options.Recheck, r.setNotArmed(ctx, string(autopilot.ReasonInstanceUnknown),
 			"The instance is in "+inst.Status+". Its alarms are created once it is ACTIVE")
 	}
@@ -145,9 +136,28 @@ func (r *round) warnHeld(reason, message string) {
 	r.kube.Event(r.target, r.rap, autopilot.Event{Warning: true, Reason: reason, Action: "Ensure", Note: message})
 }
 
-// setArmed sets the conditions Armed and Ready from the recorded alarms.
+// yield removes the rules of an object whose instance another one manages, and reports who does.
+func (r *round) yield(ctx context.Context, claim v1alpha1.Claim) error {
+	if _, err := r.cloud.Remove(ctx, r.key.Namespace, r.key.Name, r.notBefore, func(context.Context) error { return nil }); err != nil {
+		return fmt.Errorf("remove the rules of a claimed instance: %w", err)
+	}
+	reason, message := string(autopilot.ReasonInstanceClaimed), autopilot.DescribeClaim(claim)
+	isNews := r.isNews(message)
+	err := r.update(ctx, func(s *v1alpha1.Status) {
+		s.Alarms = v1alpha1.Alarms{}
+		record.SetCondition(s, v1alpha1.ConditionArmed, false, reason, message, r.rap.Generation, r.now)
+		record.SetReady(s, false, r.rap.Generation, r.now)
+	})
+	if err == nil && isNews {
+		r.warnHeld(reason, message)
+	}
+	return err
+}
+
+// setArmed sets the conditions Armed and Ready from the recorded alarms and the topic.
 func (r *round) setArmed(s *v1alpha1.Status, readFailed bool) {
-	ok, reason, message := record.Armed(r.rap.Spec, s.Alarms, r.now)
+	topic, _ := r.controller.topic()
+	ok, reason, message := record.Armed(r.rap.Spec, s.Alarms, topic, r.now)
 	record.SetCondition(s, v1alpha1.ConditionArmed, ok, reason, message, r.rap.Generation, r.now)
 	record.SetReady(s, readFailed, r.rap.Generation, r.now)
 }
@@ -159,17 +169,14 @@ func (r *round) setEnsured(record *ensureRecord) {
 // armingDue reports whether arm has to call Ensure. Every message starts a round, so not every round may list the
 // cloud.
 func (r *round) armingDue(c autopilot.Case) bool {
-	if c.Instance == nil || c.ClaimedBy != "" || autopilot.Validate(c.Spec, v1alpha1.KindVolume) != nil {
+	if c.Instance == nil || c.Claim.By != "" || autopilot.Validate(c.Spec, v1alpha1.KindVolume) != nil {
 		return true // arm reports the reason
 	}
 	rules := autopilot.Rules(c.Spec, c.Instance.VolumeGB)
-	last := r.controller.recall(r.key).ensured
+	last, topic := r.controller.recall(r.key).ensured, r.controller.topicURN()
 	a := r.rap.Status.Alarms
-	if last == nil || last.at.IsZero() || last.generation != r.rap.Generation ||
-		a.Subscription != v1alpha1.SubscriptionConfirmed || len(a.Rules) != len(rules) || r.watchesAnother(*c.Instance) {
-		return true
-	}
-	if s := r.rap.Status.Intake.Subscription; s != nil && s.MessageID != last.subscription {
+	if last == nil || last.at.IsZero() || last.generation != r.rap.Generation || last.topicURN != topic ||
+		len(a.Rules) != len(rules) || r.watchesAnother(*c.Instance) {
 		return true
 	}
 	return slices.ContainsFunc(rules, func(want v1alpha1.DesiredRule) bool {
@@ -188,29 +195,25 @@ func (r *round) watchesAnother(inst autopilot.Instance) bool {
 	})
 }
 
-// ensure creates and repairs the alarm objects in the cloud, and stores which of them exist.
+// ensure creates and repairs the alarm rules in the cloud, and stores which of them exist.
 func (r *round) ensure(ctx context.Context, inst autopilot.Instance) (time.Duration, error) {
 	last := cmp.Or(r.controller.recall(r.key).ensured, &ensureRecord{})
-	renewed := last.generation != r.rap.Generation // this process has not applied this policy yet
 	r.setEnsured(&ensureRecord{generation: last.generation})
-	subscription := ""
-	if s := r.rap.Status.Intake.Subscription; s != nil {
-		subscription = s.MessageID
-	}
-	generation := r.rap.Generation
+	generation, topic := r.rap.Generation, r.controller.topicURN()
 	dimension, err := r.dimension(ctx, inst)
 	if err != nil {
 		return 0, errors.Join(err, r.setNotArmed(ctx, autopilot.CloudUnreachable, err.Error()))
 	}
 	desired := v1alpha1.DesiredAlarms{
-		Autopilot: r.rap, InstanceID: inst.ID, Engine: inst.Engine, Dimension: dimension,
-		Rules: autopilot.Rules(r.rap.Spec, inst.VolumeGB), Renewed: renewed, NotBefore: r.notBefore,
+		Namespace: r.key.Namespace, Name: r.key.Name, Recommends: r.effectiveMode() != v1alpha1.ModeAuto,
+		Recorded: r.rap.Status.Alarms, TopicURN: topic, Dimension: dimension,
+		Rules: autopilot.Rules(r.rap.Spec, inst.VolumeGB), Renewed: last.generation != generation, NotBefore: r.notBefore,
 	}
 	newRules := false
 	store := func(observed v1alpha1.Alarms, setConditions func(*v1alpha1.Status)) error {
 		differ := false
 		err := r.update(ctx, func(s *v1alpha1.Status) {
-			differ = !sameRules(s.Alarms, observed)
+			differ = !sameRules(s.Alarms, observed) || s.Alarms.Refused != observed.Refused
 			s.Alarms = observed
 			setConditions(s)
 		})
@@ -218,31 +221,25 @@ func (r *round) ensure(ctx context.Context, inst autopilot.Instance) (time.Durat
 		return err
 	}
 	// Each id is stored before the next step, because the receiver may get messages about it by then.
-	observed, repaired, err := r.cloud.Ensure(ctx, desired, func(step v1alpha1.Alarms) error {
+	observed, restored, err := r.cloud.Ensure(ctx, desired, func(step v1alpha1.Alarms) error {
 		return store(step, func(*v1alpha1.Status) {})
 	})
-	if len(repaired) > 0 {
-		r.log.Info("repaired", zap.Strings("what", repaired))
-		r.kube.Event(r.target, r.rap, autopilot.Event{
-			Reason: eventRepaired, Action: "Ensure", Note: strings.Join(repaired, "; "),
-		})
+	for _, metric := range restored {
+		r.kube.Event(r.target, r.rap, autopilot.Event{Reason: eventRepaired, Action: "Ensure",
+			Note: fmt.Sprintf("The %s rule was restored. To change it, change the policy of the RdsAutopilot", metric)})
 	}
-	later := errors.Is(err, v1alpha1.ErrConfirmationLimit) && !errors.Is(err, v1alpha1.ErrQuota)
-	refused := errors.Is(err, v1alpha1.ErrQuota) || errors.Is(err, v1alpha1.ErrSubscriptionRefused)
-	if err == nil || later || refused {
-		r.setEnsured(&ensureRecord{r.now, generation, subscription}) // everything else succeeded
+	refused := observed.Refused != "" || errors.Is(err, v1alpha1.ErrNameTooLong)
+	if err == nil || refused {
+		r.setEnsured(&ensureRecord{r.now, generation, topic}) // everything else succeeded
 	}
 	was := meta.IsStatusConditionTrue(r.rap.Status.Conditions, v1alpha1.ConditionArmed)
 	writeErr := store(observed, func(s *v1alpha1.Status) {
-		// The condition is set only once, because its transition time would otherwise change in every round.
-		ok, reason, message := record.Armed(r.rap.Spec, s.Alarms, r.now)
-		if err != nil && (!later || reason == autopilot.SubscriptionPending) {
-			ok, message = false, err.Error()
-			if !later {
-				reason = armingReason(err)
-			}
+		if err == nil {
+			r.setArmed(s, record.LastCheckFailed(*s))
+			return
 		}
-		record.SetCondition(s, v1alpha1.ConditionArmed, ok, reason, message, generation, r.now)
+		// The condition is set only once, because its transition time would otherwise change in every round.
+		record.SetCondition(s, v1alpha1.ConditionArmed, false, armingReason(err), err.Error(), generation, r.now)
 		record.SetReady(s, record.LastCheckFailed(*s), generation, r.now)
 	})
 	if writeErr != nil {
@@ -250,7 +247,7 @@ func (r *round) ensure(ctx context.Context, inst autopilot.Instance) (time.Durat
 	}
 	if armed := meta.FindStatusCondition(r.rap.Status.Conditions, v1alpha1.ConditionArmed); armed != nil &&
 		armed.Status == "True" && !was {
-		r.log.Info("armed", zap.String("topic", observed.TopicURN))
+		r.log.Info("armed", zap.String("topic", topic))
 		r.kube.Event(r.target, r.rap, autopilot.Event{Reason: eventArmed, Action: "Ensure", Note: armed.Message})
 	}
 	if newRules {
@@ -260,10 +257,8 @@ func (r *round) ensure(ctx context.Context, inst autopilot.Instance) (time.Durat
 	case refused: // the sweep tries again
 		r.log.Warn("not armed", zap.Error(err))
 		return 0, nil
-	case err != nil && !later:
+	case err != nil:
 		return 0, fmt.Errorf("arm: %w", err)
-	case observed.Subscription == v1alpha1.SubscriptionPending || later:
-		return r.options.Recheck, nil
 	}
 	return 0, nil
 }
@@ -293,8 +288,10 @@ func armingReason(err error) string {
 	switch {
 	case errors.Is(err, v1alpha1.ErrQuota):
 		return autopilot.QuotaExceeded
-	case errors.Is(err, v1alpha1.ErrSubscriptionRefused):
-		return autopilot.SubscriptionRefused
+	case errors.Is(err, v1alpha1.ErrRuleRefused):
+		return autopilot.RuleMissing
+	case errors.Is(err, v1alpha1.ErrNameTooLong):
+		return autopilot.NameTooLong
 	}
 	return autopilot.CloudUnreachable
 }

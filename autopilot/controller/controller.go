@@ -66,7 +66,7 @@ type Controller struct {
 
 	decideMarks, armMarks *marks
 
-	unwatched map[string]int // objects that were last reported, by namespace; only the removal of orphans uses it
+	keeper topicKeeper
 
 	mu       sync.Mutex
 	queues   *queues         // nil if this replica does not lead
@@ -88,7 +88,7 @@ func New(o Options) *Controller {
 	}
 	c := &Controller{
 		options: o, limiter: newFlavorLimiter(o.Kube), decideMarks: newMarks(), armMarks: newMarks(),
-		memories: make(map[Key]*memory), switches: switchTracker{last: make(map[Key]v1alpha1.Switch)},
+		keeper: topicKeeper{news: make(chan struct{}, 1)}, memories: make(map[Key]*memory), switches: switchTracker{last: make(map[Key]v1alpha1.Switch)},
 	}
 	c.meters = newMeters(c)
 	return c
@@ -104,9 +104,6 @@ func (c *Controller) TargetChanged(old, now *autopilot.Target) {
 		return
 	}
 	c.enqueue(key)
-	if now != nil && (old == nil || old.InstanceID != now.InstanceID) {
-		c.enqueueOthers(now.InstanceID)
-	}
 }
 
 // isOwnPatch reports whether the Rds has only changed to what our last patch requests. The round that has patched it
@@ -135,6 +132,7 @@ func (c *Controller) AutopilotChanged(old, now *v1alpha1.RdsAutopilot) {
 		c.drop(key)
 		c.switches.observe(key, nil) // an earlier spec.autopilot: true must not create again what a person has deleted
 		c.enqueue(key)
+		c.enqueueArming(key)
 		return
 	}
 	key := Key{now.Namespace, now.Name}
@@ -143,19 +141,6 @@ func (c *Controller) AutopilotChanged(old, now *v1alpha1.RdsAutopilot) {
 		return
 	}
 	c.enqueue(key)
-	if old == nil || old.Spec.InstanceID != now.Spec.InstanceID || old.Spec.Apply != now.Spec.Apply {
-		c.enqueueOthers(now.Spec.InstanceID)
-	}
-}
-
-// enqueueOthers enqueues every target that claims the instance, because its claim may be contested or free now.
-func (c *Controller) enqueueOthers(instanceID string) {
-	if instanceID == "" {
-		return
-	}
-	for _, other := range c.options.Kube.TargetsByInstance(instanceID) {
-		c.enqueue(Key{other.Namespace, other.Name})
-	}
 }
 
 // ownWriteOnly reports whether two versions of an object differ only in the leader's own part of the status.
@@ -213,6 +198,7 @@ func (c *Controller) Run(ctx context.Context) {
 	start(workers, q.decide, &c.deciding, c.reconcile)
 	start(workers, q.arm, &c.arming, c.arm)
 	start(explainers, q.explain, &c.explaining, c.explain)
+	done.Go(func() { c.keepTopic(ctx) })
 	c.sweeps(ctx)
 	c.mu.Lock()
 	c.queues = nil
@@ -223,9 +209,6 @@ func (c *Controller) Run(ctx context.Context) {
 	for _, m := range c.memories {
 		m.unstored = nil // the next leader reports them
 	}
-	c.meters.foreign.Set(0) // so does it these
-	c.meters.unwatched.Set(0)
-	c.unwatched = nil
 	c.mu.Unlock()
 }
 

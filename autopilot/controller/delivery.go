@@ -21,15 +21,15 @@ const (
 // this count nobody would notice that the cloud no longer reaches the public URL. What is counted is kept in memory: a
 // new leader may count an alarm once more.
 func (r *round) countLostAlarms(c autopilot.Case) {
-	a := c.Status.Alarms
-	for _, rule := range a.Rules {
+	topic, _ := r.controller.topic()
+	for _, rule := range c.Status.Alarms.Rules {
 		if rule.State != v1alpha1.StateAlarm || rule.StateTime == nil {
 			r.setLost(rule.Metric, time.Time{})
 			continue
 		}
 		begun := rule.StateTime.Time
-		subscribed := a.Subscription == v1alpha1.SubscriptionConfirmed &&
-			(a.SubscribedTime == nil || a.SubscribedTime.Time.Before(begun))
+		subscribed := topic.State == v1alpha1.SubscriptionConfirmed &&
+			(topic.RequestedTime == nil || topic.RequestedTime.Time.Before(begun))
 		if !subscribed || c.Now.Sub(begun) < deliveryTime {
 			continue
 		}

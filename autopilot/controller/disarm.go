@@ -3,10 +3,12 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+
+	"go.uber.org/zap"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/autopilot/decide"
@@ -14,25 +16,23 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// disarm removes the alarm objects from the cloud, then the finalizer. If the controller created the RdsAutopilot and
-// its Rds is gone, disarm also deletes the RdsAutopilot, because it does not rely on the garbage collector.
+// disarm removes the alarm rules from the cloud and stores that autopilot is off.
 func (r *round) disarm(ctx context.Context, off autopilot.Off) error {
 	reason, message := string(off.Reason), off.Message
-	hasFinalizer := slices.Contains(r.rap.Finalizers, v1alpha1.Finalizer)
-	if hasFinalizer {
-		event := autopilot.Event{Reason: eventDisarmed, Action: "Remove",
-			Note: message + ". Alarm rules, subscription and topic were removed"}
-		if err := r.cloud.Remove(ctx, r.rap); err != nil {
-			if r.rap.Annotations[v1alpha1.AbandonAnnotation] != "true" {
-				return errors.Join(fmt.Errorf("disarm: %w", err), r.storeOff(ctx, r.rap.Status.Alarms, armingReason(err),
-					fmt.Sprintf("%s, but the alarm rules, subscription or topic cannot be removed: %v. To leave them in place, annotate this object with %s=true", message, err, v1alpha1.AbandonAnnotation)))
-			}
-			event = autopilot.Event{Warning: true, Reason: eventAbandoned, Action: "Remove",
-				Note: fmt.Sprintf("Leaving the remaining cloud resources in place, as requested by the annotation: %v", err)}
-		}
-		r.setEnsured(nil)
-		r.kube.Event(r.target, r.rap, event)
+	removed, err := r.removeRules(ctx)
+	if removed > 0 {
+		r.kube.Event(r.target, r.rap, autopilot.Event{Reason: eventDisarmed, Action: "Remove",
+			Note: message + ". Its alarm rules were removed"})
 	}
+	if errors.Is(err, autopilot.ErrConflict) {
+		return err
+	}
+	if err != nil {
+		return errors.Join(err, r.storeOff(ctx, r.rap.Status.Alarms, autopilot.CloudUnreachable,
+			fmt.Sprintf("%s, but the alarm rules cannot be removed yet: %v", message, err)))
+	}
+	r.setEnsured(nil)
+	r.controller.checkTopic()
 	isHeld := reason == string(autopilot.ReasonNotAllowed) && r.isNews(message)
 	if err := r.storeOff(ctx, v1alpha1.Alarms{}, reason, message); err != nil {
 		return err
@@ -40,18 +40,41 @@ func (r *round) disarm(ctx context.Context, off autopilot.Off) error {
 	if isHeld {
 		r.warnHeld(reason, message)
 	}
-	if hasFinalizer {
-		if err := r.kube.RemoveFinalizer(ctx, r.rap); err != nil && !errors.Is(err, autopilot.ErrGone) {
-			return fmt.Errorf("remove the finalizer: %w", err)
-		}
-	}
-	if r.rap.DeletionTimestamp.IsZero() && autopilot.Owner(r.rap) != nil &&
-		(r.target == nil || autopilot.IsSuccessor(r.target, r.rap)) {
-		if err := r.kube.DeleteAutopilot(ctx, r.rap); err != nil && !errors.Is(err, autopilot.ErrGone) {
-			return fmt.Errorf("delete RdsAutopilot: %w", err)
-		}
-	}
 	return nil
+}
+
+// removeRules removes all rules that bear the mark of the object, and returns how many they were. Before the first one
+// it reads the object from the API server. It returns autopilot.ErrConflict if the autopilot is on after all, because
+// the cache may be old.
+func (r *round) removeRules(ctx context.Context) (removed int, err error) {
+	removed, err = r.cloud.Remove(ctx, r.key.Namespace, r.key.Name, r.notBefore, func(ctx context.Context) error {
+		live, err := r.kube.LiveAutopilot(ctx, r.key.Namespace, r.key.Name)
+		if errors.Is(err, autopilot.ErrGone) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read the RdsAutopilot: %w", err)
+		}
+		check := *r
+		check.rap, check.lastSwitch = live, cmp.Or(r.lastSwitch, live.Status.Switch)
+		if err := check.readTarget(ctx); errors.Is(err, autopilot.ErrGone) {
+			check.target = nil
+		} else if err != nil {
+			return err
+		}
+		if off := check.off(); off == (autopilot.Off{}) {
+			return fmt.Errorf("autopilot is on: %w", autopilot.ErrConflict)
+		}
+		return nil
+	})
+	if removed > 0 {
+		r.log.Info("alarm rules removed", zap.Int("rules", removed))
+		r.controller.checkTopic()
+	}
+	if err != nil && !errors.Is(err, autopilot.ErrConflict) {
+		err = fmt.Errorf("remove the alarm rules: %w", err)
+	}
+	return removed, err
 }
 
 // storeOff stores that autopilot is off and which alarm objects remain in the cloud. It drops changes that have not

@@ -13,8 +13,6 @@ type meters struct {
 	alarmToPatch  prometheus.Histogram
 	sweepDuration prometheus.Histogram
 	lastSweep     prometheus.Gauge
-	foreign       prometheus.Gauge
-	unwatched     prometheus.Gauge
 	failed        *prometheus.CounterVec
 	foundBySweep  *prometheus.CounterVec
 }
@@ -38,14 +36,6 @@ func newMeters(c *Controller) *meters {
 		lastSweep: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "rds_autopilot_last_sweep_timestamp_seconds",
 			Help: "Unix time at which the last sweep listed all alarm rules. 0 on a replica that has never led.",
-		}),
-		foreign: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "rds_autopilot_foreign_objects",
-			Help: "Topics and rules with our form of name that belong to another cluster or have no cluster id. They are not removed.",
-		}),
-		unwatched: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "rds_autopilot_unwatched_objects",
-			Help: "Topics and rules of this cluster whose namespace no installation watches. Nobody acts on their alarms. The log names the namespaces.",
 		}),
 		failed: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "rds_autopilot_rounds_failed_total",
@@ -74,7 +64,7 @@ func newMeters(c *Controller) *meters {
 	}
 	const idle = "For how long no check of this queue has begun or ended although databases wait for one. 0 if none waits."
 	c.options.Reg.MustRegister(
-		m.decisions, m.alarmToPatch, m.sweepDuration, m.lastSweep, m.foreign, m.unwatched, m.failed, m.foundBySweep,
+		m.decisions, m.alarmToPatch, m.sweepDuration, m.lastSweep, m.failed, m.foundBySweep,
 		gauge("waiting_databases", "Databases that wait for a check, or are being checked.", nil, c.waiting),
 		gauge("sweep_interval_seconds", "Time between two sweeps, as configured.", nil, c.options.Sweep.Seconds),
 		gauge("queue_idle_seconds", idle, prometheus.Labels{"queue": "decide"},

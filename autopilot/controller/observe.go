@@ -28,9 +28,7 @@ type Observer struct {
 	Recheck   time.Duration
 	Log       *zap.Logger
 	Now       func() time.Time
-	Allowed   autopilot.Allowed
-	// Claims returns every target that names the instance.
-	Claims func(ctx context.Context, instanceID string) ([]*autopilot.Target, error)
+	Claims    ClaimReader
 }
 
 // Observe returns the case of a database as the cloud had it at notBefore or later, without alarms. Its instance is nil
@@ -55,44 +53,27 @@ func (o Observer) Observe(ctx context.Context, t *autopilot.Target, a *v1alpha1.
 		if t.NoRds {
 			c.Wanted = autopilot.Wanted{VolumeGB: c.Instance.VolumeGB, Flavor: c.Instance.Flavor}
 		}
-		claims, err := o.Claims(ctx, t.InstanceID)
-		if err != nil {
-			return c, err
-		}
-		if first := o.Allowed.FirstClaim(claims, o.Mode); first != nil && (first.Namespace != t.Namespace || first.Name != t.Name) {
-			c.ClaimedBy = first.Namespace + "/" + first.Name
-		}
-		if err := o.limitReplicas(ctx, &c, t.Namespace); err != nil {
-			return c, err
-		}
+		o.claim(ctx, &c, t, notBefore)
 	}
 	c.Now = o.Now() // after the reads, because nothing may be dated before the list that shows it
 	autopilot.ClampTimes(&c.Status, c.Now)
 	return c, nil
 }
 
-// limitReplicas enters into the case what prevents the growth of read replicas. With apply: Operator, the autopilot
-// grows none.
-func (o Observer) limitReplicas(ctx context.Context, c *autopilot.Case, namespace string) error {
-	if c.Spec.Apply != v1alpha1.ApplyCloud {
-		return nil
+// claim enters into the case who manages the instance. If the rules cannot be listed, the recorded ones count, because a
+// claim that is unknown must not stop a database from growing. The list may be older than a recorded rule; then claim
+// reads it again.
+func (o Observer) claim(ctx context.Context, c *autopilot.Case, t *autopilot.Target, notBefore time.Time) {
+	recorded := slices.ContainsFunc(c.Status.Alarms.Rules, func(r v1alpha1.Rule) bool { return watches(r, *c.Instance) })
+	ids := append([]string{c.Instance.ID}, c.Instance.NodeIDs...)
+	claim, err := o.Claims.Claim(ctx, t.Namespace, t.Name, ids, notBefore)
+	if err == nil && recorded && claim == (v1alpha1.Claim{}) && c.Mode == v1alpha1.ModeAuto {
+		claim, err = o.Claims.Claim(ctx, t.Namespace, t.Name, ids, o.Now())
 	}
-	c.Instance.Replicas = slices.Clone(c.Instance.Replicas)
-	for i := range c.Instance.Replicas {
-		r := &c.Instance.Replicas[i]
-		r.IsForbidden = !o.Allowed.ListsInstance(namespace, r.ID)
-		claims, err := o.Claims(ctx, r.ID)
-		if err != nil {
-			return err
-		}
-		if own := o.Allowed.FirstClaim(claims, o.Mode); own != nil {
-			r.ManagedBy = own.Namespace + "/" + own.Name
-			if own.Autopilot != nil {
-				r.MaxGB = autopilot.MaxGB(own.Autopilot.Spec, own.Autopilot.Status.Baseline, 0)
-			}
-		}
+	if err != nil {
+		claim = v1alpha1.Claim{Holds: recorded}
 	}
-	return nil
+	c.Claim = claim
 }
 
 func (o Observer) instance(ctx context.Context, id string, notBefore time.Time) (*autopilot.Instance, error) {
@@ -109,14 +90,10 @@ func (o Observer) instance(ctx context.Context, id string, notBefore time.Time) 
 	return inst, nil
 }
 
-// observer returns the observer of the loop, which reads claims from the cache.
+// observer returns the observer of the loop.
 func (r *round) observer() Observer {
 	return Observer{
-		Instances: r.cloud, Mode: r.options.Mode, Recheck: r.options.Recheck, Allowed: r.options.Allowed,
-		Log: r.log, Now: r.options.Now,
-		Claims: func(_ context.Context, id string) ([]*autopilot.Target, error) {
-			return r.kube.TargetsByInstance(id), nil
-		},
+		Instances: r.cloud, Claims: r.cloud, Mode: r.options.Mode, Recheck: r.options.Recheck, Log: r.log, Now: r.options.Now,
 	}
 }
 

@@ -18,8 +18,6 @@ type Kubernetes interface {
 	// Target reads the cache. It returns nil if there is no Rds with that name, and no RdsAutopilot with that name that
 	// sets spec.instanceID.
 	Target(namespace, name string) *autopilot.Target
-	// TargetsByInstance returns every target in the cache that claims the instance.
-	TargetsByInstance(id string) []*autopilot.Target
 	// EachTarget calls f for each target in the cache.
 	EachTarget(f func(*autopilot.Target))
 	// Autopilot reads the cache. It returns false if there is no such RdsAutopilot.
@@ -31,9 +29,7 @@ type Kubernetes interface {
 	LiveTarget(ctx context.Context, namespace, name string) (*autopilot.Target, error)
 	// LiveAutopilot reads the RdsAutopilot from the API server.
 	LiveAutopilot(ctx context.Context, namespace, name string) (*v1alpha1.RdsAutopilot, error)
-	// LiveAutopilots reads the RdsAutopilots of all watched namespaces from the API server.
-	LiveAutopilots(ctx context.Context) ([]*v1alpha1.RdsAutopilot, error)
-	// IsWatched reports whether this installation watches a namespace, or another one that is running.
+	// IsWatched reports whether this installation watches a namespace.
 	IsWatched(namespace string) bool
 	// Writer returns the field manager that wrote the requested size or flavor. It returns an empty string if that is
 	// unknown or if it is this service.
@@ -41,15 +37,6 @@ type Kubernetes interface {
 
 	// CreateAutopilot creates the RdsAutopilot of an Rds.
 	CreateAutopilot(ctx context.Context, t *autopilot.Target) error
-	// DeleteAutopilot deletes an RdsAutopilot.
-	DeleteAutopilot(ctx context.Context, a *v1alpha1.RdsAutopilot) error
-	// SetFinalizer sets our finalizer and returns the object as stored.
-	SetFinalizer(ctx context.Context, a *v1alpha1.RdsAutopilot) (*v1alpha1.RdsAutopilot, error)
-	// RemoveFinalizer removes our finalizer.
-	RemoveFinalizer(ctx context.Context, a *v1alpha1.RdsAutopilot) error
-	// SyncHold creates what keeps helm uninstall from removing this service if an RdsAutopilot has our finalizer, and
-	// deletes it otherwise.
-	SyncHold(ctx context.Context) error
 	// WriteStatus stores the status, except the intake, and returns the object as stored. If the status is equal to the
 	// one that was read, it sends nothing and returns read.
 	WriteStatus(ctx context.Context, read *v1alpha1.RdsAutopilot, next v1alpha1.Status) (*v1alpha1.RdsAutopilot, error)
@@ -59,6 +46,13 @@ type Kubernetes interface {
 	PatchRds(ctx context.Context, read *autopilot.Target, i v1alpha1.Intent) (*autopilot.Target, error)
 	// Event emits an event on the Rds and one on the RdsAutopilot. Either may be nil.
 	Event(t *autopilot.Target, a *v1alpha1.RdsAutopilot, e autopilot.Event)
+
+	// Topic reads the topic of the installation from the cache. It is empty if none is recorded.
+	Topic() v1alpha1.Topic
+	// LiveTopic reads the topic of the installation from the API server. It is empty if none is recorded.
+	LiveTopic(ctx context.Context) (v1alpha1.Topic, error)
+	// WriteTopic stores the topic of the installation, or that there is none.
+	WriteTopic(ctx context.Context, t v1alpha1.Topic) error
 }
 
 // Cloud is Open Telekom Cloud: what it has, what Cloud Eye measures, and the alarm objects of the databases.
@@ -83,23 +77,31 @@ type Cloud interface {
 	// Job returns the state of a job. If many jobs are running, it may return the last known state, or JobRunning.
 	Job(ctx context.Context, id string) (autopilot.Job, error)
 
-	// Ensure makes topic, subscription and alarm rules of a database equal to the desired ones. It starts from the
-	// alarms in the status, and calls record after every step that a later step relies on. It calls no API if the lists
-	// show that nothing differs. observed is what exists afterwards, as far as known, also if there is an error.
-	// repaired has one sentence for each thing that someone else had changed. The error is one line with the cloud's own
-	// text. It wraps v1alpha1.ErrQuota, ErrConfirmationLimit or ErrSubscriptionRefused if that is the reason.
+	ClaimReader
+
+	// EnsureTopic creates what is missing of the topic of the installation and the subscription of our URL, and returns
+	// what exists, also with an error. was is what the last call returned. It calls record before anything can be
+	// published to a new topic.
+	EnsureTopic(ctx context.Context, was v1alpha1.Topic, record func(v1alpha1.Topic) error) (v1alpha1.Topic, error)
+	// RemoveTopic deletes the topic of the installation.
+	RemoveTopic(ctx context.Context, was v1alpha1.Topic) error
+	// Ensure makes the alarm rules of a database equal to the desired ones. It calls record after each new rule. It
+	// changes nothing if the list shows that nothing differs. observed is what exists afterwards, as far as known, also if
+	// there is an error. restored are the metrics whose rules somebody else had changed or deleted. The error is one line
+	// with the cloud's own text. It wraps v1alpha1.ErrQuota, ErrRuleRefused or ErrNameTooLong if that is the reason.
 	Ensure(ctx context.Context, desired v1alpha1.DesiredAlarms, record func(v1alpha1.Alarms) error,
-	) (observed v1alpha1.Alarms, repaired []string, err error)
-	// Remove removes topic, subscription and alarm rules of a database, and nothing else.
-	Remove(ctx context.Context, a *v1alpha1.RdsAutopilot) error
-	// Orphans removes the topics and rules that bear this cluster's id and belong to none of the known RdsAutopilots.
-	// Before it removes anything, it calls live and keeps what belongs to one of those. It returns the names of the
-	// databases whose objects it removed. foreign is how many objects have our form of name but belong to another
-	// cluster or an unknown owner.
-	Orphans(ctx context.Context, notBefore time.Time, known []*v1alpha1.RdsAutopilot,
-		live func(context.Context) ([]*v1alpha1.RdsAutopilot, error)) (removed []string, foreign int, err error)
-	// Marked returns the number of topics and rules that bear this cluster's id, by namespace.
-	Marked(ctx context.Context, notBefore time.Time) (map[string]int, error)
+	) (observed v1alpha1.Alarms, restored []v1alpha1.Metric, err error)
+	// Remove deletes the alarm rules that bear the mark of an object, as the list shows them at notBefore or later, and
+	// returns how many they were. It calls confirm before it deletes the first one, and stops at its error.
+	Remove(ctx context.Context, namespace, name string, notBefore time.Time, confirm func(context.Context) error) (int, error)
+	// Marked calls f for each object of this cluster that has a rule in the cloud, as of notBefore or later.
+	Marked(ctx context.Context, notBefore time.Time, f func(namespace, name string)) error
+}
+
+// ClaimReader is the part of Cloud that reads who manages an instance. The dry run of plan has it as well.
+type ClaimReader interface {
+	// Claim reports who manages an instance, by the rules that watch one of the ids, as of notBefore or later.
+	Claim(ctx context.Context, namespace, name string, ids []string, notBefore time.Time) (v1alpha1.Claim, error)
 }
 
 // InstanceReader is the part of Cloud that reads instances and flavors. The dry run of plan has it as well.

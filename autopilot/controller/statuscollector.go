@@ -33,7 +33,7 @@ type statusCollector struct {
 	// unstored returns the held changes of a database whose status could not be written.
 	unstored func(Key) ([]v1alpha1.Held, bool)
 
-	autopilots, notArmed, notReady, held, subscriptions, pending, conditions, readOnly, storage *prometheus.Desc
+	autopilots, notArmed, notReady, held, confirmed, pending, conditions, readOnly, storage *prometheus.Desc
 }
 
 func newStatusCollector(kube Kubernetes, now func() time.Time,
@@ -43,13 +43,13 @@ func newStatusCollector(kube Kubernetes, now func() time.Time,
 	}
 	return statusCollector{
 		kube: kube, now: now, unstored: unstored,
-		notReady:      desc("not_ready", "RdsAutopilots whose condition Ready has been False for an hour or more, by its reason now.", "reason"),
-		held:          desc("held_changes", "Changes that an alarm has needed for 15 minutes or more and that are not made, by kind and by the reason that prevents them. ChangePending and AlarmInForce: in progress for an hour or more.", "kind", "reason"),
-		autopilots:    desc("autopilots", "RdsAutopilots, by whether an alarm would reach the service.", "armed"),
-		notArmed:      desc("not_armed", "RdsAutopilots whose condition Armed is not True, by its reason. NotYet: not checked yet.", "reason"),
-		readOnly:      desc("read_only", "RdsAutopilots whose database is read-only, by its used space or because it is in STORAGE FULL, without those that are off or have no instance."),
-		storage:       desc("storage_bytes", "Storage of all databases with a known instance. volume: size at their last check; cap: what their policies allow. A GB of the cloud counts as 10^9.", "kind"),
-		subscriptions: desc("subscriptions", "Subscriptions of our URL to the topics of RdsAutopilots, by state.", "state"),
+		notReady:   desc("not_ready", "RdsAutopilots whose condition Ready has been False for an hour or more, by its reason now.", "reason"),
+		held:       desc("held_changes", "Changes that an alarm has needed for 15 minutes or more and that are not made, by kind and by the reason that prevents them. ChangePending and AlarmInForce: in progress for an hour or more.", "kind", "reason"),
+		autopilots: desc("autopilots", "RdsAutopilots, by whether an alarm would reach the service.", "armed"),
+		notArmed:   desc("not_armed", "RdsAutopilots whose condition Armed is not True, by its reason. NotYet: not checked yet.", "reason"),
+		readOnly:   desc("read_only", "RdsAutopilots whose database is read-only, by its used space or because it is in STORAGE FULL, without those that are off or have no instance."),
+		storage:    desc("storage_bytes", "Storage of all databases with a known instance. volume: size at their last check; cap: what their policies allow. A GB of the cloud counts as 10^9.", "kind"),
+		confirmed:  desc("subscription_confirmed", "1 if the subscription of the public URL is confirmed, so that alarms reach the service. 0 also while no database is on."),
 		pending: desc("pending_changes",
 			"Requested changes, by us or by others, that are not completed. stalled: for 15 minutes or more with the instance ACTIVE.", "kind", "stalled"),
 		conditions: desc("conditions", "RdsAutopilots with that condition True. Armed is in rds_autopilot_autopilots.",
@@ -58,7 +58,7 @@ func newStatusCollector(kube Kubernetes, now func() time.Time,
 }
 
 func (c statusCollector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.autopilots, c.notArmed, c.notReady, c.held, c.subscriptions, c.pending,
+	for _, d := range []*prometheus.Desc{c.autopilots, c.notArmed, c.notReady, c.held, c.confirmed, c.pending,
 		c.conditions, c.readOnly, c.storage} {
 		ch <- d
 	}
@@ -74,10 +74,6 @@ func (c statusCollector) Collect(ch chan<- prometheus.Metric) {
 	held := map[v1alpha1.ChangeKind]map[string]int{v1alpha1.KindVolume: {notYet: 0}, v1alpha1.KindFlavor: {notYet: 0}}
 	for _, reason := range record.HeldReasons() {
 		held[v1alpha1.KindVolume][string(reason)], held[v1alpha1.KindFlavor][string(reason)] = 0, 0
-	}
-	subscriptions := map[string]int{
-		string(v1alpha1.SubscriptionConfirmed): 0, string(v1alpha1.SubscriptionPending): 0,
-		string(v1alpha1.SubscriptionMissing): 0,
 	}
 	conditions := map[string]int{v1alpha1.ConditionProgressing: 0, v1alpha1.ConditionLimited: 0,
 		v1alpha1.ConditionContested: 0}
@@ -110,13 +106,6 @@ func (c statusCollector) Collect(ch chan<- prometheus.Metric) {
 				reasons[known(reasons, h.Reason)]++
 			}
 		}
-		if s.Alarms.TopicURN != "" {
-			state := string(s.Alarms.Subscription)
-			if _, ok := subscriptions[state]; !ok {
-				state = string(v1alpha1.SubscriptionMissing)
-			}
-			subscriptions[state]++
-		}
 		for kind := range conditions {
 			if meta.IsStatusConditionTrue(s.Conditions, kind) {
 				conditions[kind]++
@@ -132,12 +121,17 @@ func (c statusCollector) Collect(ch chan<- prometheus.Metric) {
 		}
 	})
 	for desc, counts := range map[*prometheus.Desc]map[string]int{
-		c.autopilots: armed, c.notArmed: why, c.notReady: notReady, c.subscriptions: subscriptions, c.conditions: conditions,
+		c.autopilots: armed, c.notArmed: why, c.notReady: notReady, c.conditions: conditions,
 	} {
 		for label, n := range counts {
 			ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(n), label)
 		}
 	}
+	confirmed := 0.0
+	if c.kube.Topic().State == v1alpha1.SubscriptionConfirmed {
+		confirmed = 1
+	}
+	ch <- prometheus.MustNewConstMetric(c.confirmed, prometheus.GaugeValue, confirmed)
 	ch <- prometheus.MustNewConstMetric(c.readOnly, prometheus.GaugeValue, float64(readOnly))
 	ch <- prometheus.MustNewConstMetric(c.storage, prometheus.GaugeValue, float64(volumeGB)*gigabyte, "volume")
 	ch <- prometheus.MustNewConstMetric(c.storage, prometheus.GaugeValue, float64(capGB)*gigabyte, "cap")
@@ -175,7 +169,8 @@ func reasonOf(a *v1alpha1.RdsAutopilot) string {
 // last one seen.
 func watched(a *v1alpha1.RdsAutopilot) bool {
 	reason := reasonOf(a)
-	return reason != string(autopilot.ReasonNotEnabled) && reason != string(autopilot.ReasonInstanceUnknown)
+	return reason != string(autopilot.ReasonNotEnabled) && reason != string(autopilot.ReasonInstanceUnknown) &&
+		reason != string(autopilot.ReasonInstanceClaimed)
 }
 
 // known returns notYet for an unknown reason, because label values must come from a closed set and another version

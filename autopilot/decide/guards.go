@@ -64,9 +64,9 @@ func Table() []Guard {
 			perAlarm: true, check: checkOn,
 			Reasons: reasons{autopilot.ReasonPolicyInvalid, autopilot.ReasonNotEnabled},
 		}, {
-			Name:  "The instance is known, allowed, in the cloud, and no other object manages it",
+			Name:  "The instance is known, allowed, in the cloud, and no rule of another owner watches it",
 			Facts: facts{instance}, perAlarm: true, check: checkInstance,
-			Reasons: reasons{autopilot.ReasonNotAllowed, autopilot.ReasonInstanceUnknown},
+			Reasons: reasons{autopilot.ReasonNotAllowed, autopilot.ReasonInstanceUnknown, autopilot.ReasonInstanceClaimed},
 		}, {
 			Name:  "A recent measurement is at or over the threshold (storage: or the database is read-only; flavor: it is newer than the last change)",
 			Facts: facts{instance, usedSpace, usage}, perAlarm: true, check: checkEvidence,
@@ -164,10 +164,12 @@ func checkInstance(c autopilot.Case, _ change) answer {
 		return no(c.Off.Reason, 0, "%s", c.Off.Message)
 	case !c.Has(instance):
 		return answer{needs: []autopilot.Fact{instance}}
-	case c.ClaimedBy != "":
-		return no(autopilot.ReasonInstanceUnknown, c.Recheck, "%s", autopilot.DescribeClaim(c.ClaimedBy))
 	case c.Instance == nil:
 		return no(autopilot.ReasonInstanceUnknown, c.Recheck, "%s", c.DescribeUnknownInstance())
+	case c.Claim.By != "":
+		return no(autopilot.ReasonInstanceClaimed, c.Recheck, "%s", autopilot.DescribeClaim(c.Claim))
+	case !c.MayAct():
+		return silence(c.Recheck) // its first rule starts the next check
 	}
 	return answer{}
 }

@@ -33,7 +33,7 @@ func (d Due) Any() bool { return d != Due{} }
 // DueNow returns what a look has to read now. There is at most one look an hour, whether it succeeds or not. Nothing is
 // read of an instance that another object manages.
 func DueNow(c autopilot.Case) (d Due) {
-	if c.Instance == nil || !c.Instance.Measurable() || c.ClaimedBy != "" {
+	if c.Instance == nil || !c.Instance.Measurable() || c.Claim.By != "" {
 		return d
 	}
 	last := v1alpha1.Insight{}

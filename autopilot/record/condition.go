@@ -21,7 +21,7 @@ const dataMissing = 30 * time.Minute
 
 // Armed reports whether an alarm would reach the service now and lead to a decision. It also returns the reason and the
 // message of the condition Armed.
-func Armed(spec v1alpha1.Spec, a v1alpha1.Alarms, now time.Time) (ok bool, reason, message string) {
+func Armed(spec v1alpha1.Spec, a v1alpha1.Alarms, t v1alpha1.Topic, now time.Time) (ok bool, reason, message string) {
 	if err := autopilot.Validate(spec, v1alpha1.KindFlavor); err != nil {
 		return false, string(autopilot.ReasonPolicyInvalid), fmt.Sprintf("%v. The flavor does not change; storage still grows", err)
 	}
@@ -40,13 +40,15 @@ func Armed(spec v1alpha1.Spec, a v1alpha1.Alarms, now time.Time) (ok bool, reaso
 				r.StateTime.UTC().Format(time.RFC3339))
 		}
 	}
-	switch a.Subscription {
-	case v1alpha1.SubscriptionConfirmed:
+	switch {
+	case t.State == v1alpha1.SubscriptionConfirmed:
 		return true, autopilot.ArmedReason, fmt.Sprintf("%d alarm rules exist and the subscription is confirmed", len(a.Rules))
-	case v1alpha1.SubscriptionPending:
-		return false, autopilot.SubscriptionPending, "The topic's subscription is not confirmed yet. The cloud must reach the public URL, and the service must reach the confirmation link"
+	case t.State == v1alpha1.SubscriptionRefused:
+		return false, autopilot.SubscriptionRefused, t.Message
+	case t.Message != "":
+		return false, autopilot.SubscriptionPending, t.Message
 	}
-	return false, autopilot.SubscriptionPending, "The topic has no subscription of the public URL"
+	return false, autopilot.SubscriptionPending, "The subscription is not confirmed yet. The cloud must reach the public URL, and the service must reach the confirmation link"
 }
 
 // SetCondition sets a condition. Its transition time changes only if its status changes.

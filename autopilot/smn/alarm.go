@@ -22,6 +22,7 @@ var ErrTemplate = fmt.Errorf("%w: it uses a notification content template, which
 // Alarm holds the machine-readable part of Cloud Eye's message in a notification (docs/cloud-facts.md, Alarm payload).
 type Alarm struct {
 	ID         string // of the rule
+	Name       string // of the rule; empty if the message has none of the documented form
 	Status     string // alarm or ok; message_type is "alarm" for both
 	Namespace  string
 	Metric     string
@@ -46,7 +47,7 @@ const (
 // are ErrUnreadable.
 func ParseAlarm(message string) (Alarm, error) {
 	found, err := parseObject([]byte(message),
-		"alarm_id", "alarm_status", "namespace", "metric_name", "dimension", "time", "alarmValue", "version", "data")
+		"alarm_id", "alarm_name", "alarm_status", "namespace", "metric_name", "dimension", "time", "alarmValue", "version", "data")
 	if err != nil {
 		return Alarm{}, fmt.Errorf("%w: %w", ErrUnreadable, err)
 	}
@@ -91,6 +92,9 @@ func readAlarm(found fields) (Alarm, error) {
 		a.Dimensions = append(a.Dimensions, Dimension{key, value})
 	}
 	a.Status = strings.ToLower(a.Status)
+	if name, err := parseString(found["alarm_name"]); err == nil && hasForm(name, 1, 128, identifier+"-") {
+		a.Name = name
+	}
 	var err error
 	if a.Time, err = parseMillis(found["time"]); err != nil {
 		return a, fmt.Errorf("time: %w", err)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
@@ -24,14 +25,13 @@ const (
 // message holds a body and the results of the checks so far. Each check relies on the fields that earlier ones have
 // set.
 type message struct {
-	body         []byte
-	envelope     smn.Envelope
-	target       *v1alpha1.RdsAutopilot // the autopilot of the topic
-	signedBefore bool                   // its certificate has signed a stored message
-	key          *rsa.PublicKey
-	alarm        smn.Alarm       // of a notification
-	metric       v1alpha1.Metric // of the rule that the alarm names
-	link         string          // of a confirmation, built from checked parts
+	body     []byte
+	envelope smn.Envelope
+	key      *rsa.PublicKey
+	alarm    smn.Alarm              // of a notification
+	target   *v1alpha1.RdsAutopilot // that has recorded the alarm's rule; nil before checkRule
+	metric   v1alpha1.Metric        // of the rule that the alarm names
+	link     string                 // of a confirmation, built from checked parts
 }
 
 // check is one step of the receiver. A message that fails a check does not reach the next one.
@@ -74,10 +74,6 @@ func checks() []check {
 		{
 			"signature", (*Receiver).checkSignature, resultForged, runs,
 			static("authentic"), static("it was signed with another key, or altered after it was signed"),
-		},
-		{
-			"repetition", (*Receiver).checkRepetition, resultDuplicate, needsCluster,
-			static("only the cluster knows whether it or a newer message is stored"), nil,
 		},
 		{"message", (*Receiver).checkMessage, resultUnreadable, runs, textMessage, nil},
 		{
@@ -125,34 +121,16 @@ func (r *Receiver) checkType(_ context.Context, m *message) (result, error) {
 	return "", nil
 }
 
-// checkTopic finds the autopilot of the topic. A confirmation can arrive before the watch event that has its topic, so
-// checkTopic looks up a URN that could be ours at the API server.
-func (r *Receiver) checkTopic(ctx context.Context, m *message) (result, error) {
-	urn := m.envelope.TopicURN
-	found := r.Store.ByTopic(urn)
-	if len(found) == 0 && r.OurTopics(urn) {
-		if !r.Store.Expects(urn) { // strangers can invent such URNs, so their number is limited
-			end, err := r.topicLookups.begin(ctx)
-			if err != nil {
-				return resultLimited, fmt.Errorf("look up the topic: %w", err)
-			}
-			defer end()
-		}
-		var err error
-		if found, err = r.Store.ByTopicLive(ctx, urn); err != nil {
-			res := resultUnavailable
-			// The API server refuses a namespace whose Role is gone. That is no outage, and strangers can name it.
-			if _, refused := errors.AsType[*autopilot.RefusedError](err); refused || errors.Is(err, autopilot.ErrLimited) {
-				res = resultLimited
-			}
-			return res, fmt.Errorf("look up the topic: %w", err)
-		}
+// checkTopic compares the topic with that of the installation. A replica that does not know it yet must not lose a
+// message of a topic with our name, so SMN has to repeat it.
+func (r *Receiver) checkTopic(_ context.Context, m *message) (result, error) {
+	switch urn, own := m.envelope.TopicURN, r.Store.TopicURN(); {
+	case urn == own:
+		return "", nil
+	case own == "" && strings.HasSuffix(urn, ":"+r.TopicName):
+		return resultLimited, errors.New("the topic of the installation is not known yet")
 	}
-	if len(found) == 0 {
-		return "", errors.New("the topic is not ours")
-	}
-	m.target, m.signedBefore = found[0], r.Store.SignedBefore(m.envelope.CertURL)
-	return "", nil
+	return "", errors.New("the topic is not ours")
 }
 
 func (r *Receiver) checkAge(_ context.Context, m *message) (result, error) {
@@ -167,7 +145,7 @@ func (r *Receiver) checkCertURL(_ context.Context, m *message) (result, error) {
 }
 
 func (r *Receiver) checkCertificate(ctx context.Context, m *message) (res result, err error) {
-	m.key, err = r.Keys.Key(ctx, m.envelope.CertURL, m.envelope.TopicURN, m.signedBefore)
+	m.key, err = r.Keys.Key(ctx, m.envelope.CertURL, m.envelope.TopicURN, r.Store.SignedBefore(m.envelope.CertURL))
 	if errors.Is(err, smn.ErrLimited) {
 		return resultLimited, err
 	}
@@ -178,15 +156,6 @@ func (r *Receiver) checkSignature(_ context.Context, m *message) (result, error)
 	return "", m.envelope.Verify(m.key)
 }
 
-// checkRepetition skips a confirmation that is stored or older than the stored one, so that its link is called once.
-// Alarms are compared when they are stored.
-func (r *Receiver) checkRepetition(_ context.Context, m *message) (result, error) {
-	if m.envelope.Type != smn.TypeConfirmation {
-		return "", nil
-	}
-	return repeated(m.target.Status.Intake, m.envelope), nil
-}
-
 // checkMessage reads the signed content: the alarm of a notification, or the link of a confirmation.
 func (r *Receiver) checkMessage(_ context.Context, m *message) (res result, err error) {
 	switch m.envelope.Type {
@@ -194,7 +163,7 @@ func (r *Receiver) checkMessage(_ context.Context, m *message) (res result, err 
 		return "", nil
 	case smn.TypeConfirmation:
 		if m.link, err = confirmLink(m.envelope.SubscribeURL, r.ConfirmHosts, m.envelope.TopicURN); err != nil {
-			r.Warn(m.target, reasonConfirm, fmt.Sprintf("Cannot confirm the subscription of the alarm topic: %v", err))
+			r.Warn(nil, reasonConfirm, fmt.Sprintf("Cannot confirm the subscription of the alarm topic: %v", err))
 			return resultIgnored, err
 		}
 		return "", nil
@@ -213,27 +182,31 @@ func (r *Receiver) checkMessage(_ context.Context, m *message) (res result, err 
 	return "", nil
 }
 
-// checkRule checks that an authentic alarm is about this database, because others may publish to the topic as well. A
-// rule may be newer than the cache, so checkRule reads the object from the API server before it reports a rule as
-// unknown.
-func (r *Receiver) checkRule(ctx context.Context, m *message) (result, error) {
+// checkRule finds the RdsAutopilot that has recorded the rule of an authentic alarm. A rule may be newer than the cache.
+// Then its name says which object to read from the API server.
+func (r *Receiver) checkRule(ctx context.Context, m *message) (res result, err error) {
 	if m.envelope.Type != smn.TypeNotification {
 		return "", nil
 	}
-	var unknown error
-	if m.metric, unknown = ruleMetric(m.target, m.alarm); unknown == nil {
-		return "", nil
+	unknown := errors.New("the alarm rule is not ours")
+	for _, found := range r.Store.ByRule(m.alarm.ID) {
+		m.target = found
+		if m.metric, unknown = ruleMetric(found, m.alarm); unknown == nil {
+			return "", nil
+		}
 	}
-	end, err := r.ruleLookups.begin(ctx)
-	if err != nil {
-		return resultLimited, fmt.Errorf("look up the rule: %w", err)
+	namespace, name, ok := r.RuleOwner(m.alarm.Name)
+	if m.target != nil {
+		namespace, name, ok = m.target.Namespace, m.target.Name, true
 	}
-	defer end()
-	live, err := r.Store.LiveAutopilot(ctx, m.target.Namespace, m.target.Name)
-	switch {
-	case errors.Is(err, autopilot.ErrGone):
+	if !ok {
 		return "", unknown
-	case err != nil:
+	}
+	live, err := r.Store.LiveAutopilot(ctx, namespace, name)
+	if errors.Is(err, autopilot.ErrGone) {
+		return "", unknown
+	}
+	if err != nil {
 		return resultUnavailable, fmt.Errorf("look up the rule: %w", err)
 	}
 	m.target = live

@@ -37,16 +37,12 @@ func (r *Receiver) confirm(ctx context.Context, m *message) (result, error) {
 	case resp.StatusCode >= http.StatusInternalServerError, resp.StatusCode == http.StatusTooManyRequests:
 		return resultUnavailable, status
 	case resp.StatusCode/100 == 2:
-		return r.storeSubscription(ctx, m, resultConfirmed)
+		return resultConfirmed, nil
 	}
-	// Another call would get the same answer. Storing the confirmation makes the leader read the list.
-	res, err := r.storeSubscription(ctx, m, resultUnconfirmed)
-	if res != resultUnconfirmed {
-		return res, err
-	}
-	r.Warn(m.target, reasonConfirm,
+	// Another call would get the same answer.
+	r.Warn(nil, reasonConfirm,
 		fmt.Sprintf("The subscription of the alarm topic was not confirmed: its link returned status %d", resp.StatusCode))
-	return res, status
+	return resultUnconfirmed, status
 }
 
 // confirmLink rebuilds a confirmation link from checked parts. Its host must be configured, and its topic, if any,

@@ -13,7 +13,6 @@ import (
 
 	"go.uber.org/zap"
 	"golang.org/x/sync/semaphore"
-	"golang.org/x/time/rate"
 
 	"github.com/mcsps/rds-autopilot/autopilot/smn"
 )
@@ -75,8 +74,8 @@ func (r *Receiver) receive(ctx context.Context, body []byte) (o outcome) {
 	switch m.envelope.Type {
 	case smn.TypeConfirmation:
 		o.result, o.err = r.confirm(ctx, m)
-	case smn.TypeUnsubscribed:
-		o.result, o.err = r.storeSubscription(ctx, m, resultStored)
+	case smn.TypeUnsubscribed: // the next sweep subscribes again
+		o.result = resultIgnored
 	default:
 		o.result, o.err = r.storeAlarm(ctx, m)
 	}
@@ -118,36 +117,6 @@ func (r *Receiver) readBody(
 		refused.result = resultTooLarge
 	}
 	return nil, free, refused
-}
-
-// lookupLimiter limits the rate of reads at the API server for what the cache lacks, and the messages that wait for
-// one.
-type lookupLimiter struct {
-	places *semaphore.Weighted
-	rate   *rate.Limiter
-}
-
-func newLookupLimiter() lookupLimiter {
-	return lookupLimiter{semaphore.NewWeighted(lookupPlaces), rate.NewLimiter(lookupsPerSec, lookupsPerSec)}
-}
-
-// begin waits until one more read is allowed, and leaves lookupTime for it. The caller calls end after it.
-func (l lookupLimiter) begin(ctx context.Context) (end func(), err error) {
-	if !l.places.TryAcquire(1) {
-		return nil, errors.New("too many at a time")
-	}
-	end = func() { l.places.Release(1) }
-	wait := ctx
-	if deadline, ok := ctx.Deadline(); ok {
-		var done context.CancelFunc
-		wait, done = context.WithDeadline(ctx, deadline.Add(-lookupTime))
-		defer done()
-	}
-	if err := l.rate.Wait(wait); err != nil {
-		end()
-		return nil, errors.New("too many per second")
-	}
-	return end, nil
 }
 
 // acquire reports whether it got a slot within slotWait.

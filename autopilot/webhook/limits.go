@@ -54,18 +54,9 @@ const (
 	confirming = 32
 	// confirmTime is for one call of a confirmation link.
 	confirmTime = 2 * time.Second
-	// lookupsPerSec limits the reads at the API server for topics that the cache lacks. Rules of authentic alarms have
-	// the same limit for themselves.
-	lookupsPerSec = 100
-	// lookupTime is what a message that waits for such a read leaves for the read itself. If the read fails, it is then
-	// the API server's failure and not the queue's.
-	lookupTime = time.Second
 	// lateStart is how long after its arrival the work on a message may begin. A slot takes slotWait at most, so a message
 	// that begins later had a slow sender. If its work does not end in time, the result is incomplete.
 	lateStart = 2 * time.Second
-	// lookupPlaces limits the messages that wait for such a read. With those that wait for certificates they are fewer
-	// than inFlight.
-	lookupPlaces = 160
 )
 
 // linesPerSecond limits the log lines of one result. A stranger can post thousands of messages per second.

@@ -7,7 +7,6 @@ import (
 	"context"
 	"crypto/rsa"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -20,14 +19,10 @@ import (
 
 // Store finds autopilots and stores their signals. Callers do not modify the objects that it returns.
 type Store interface {
-	// ByTopic returns the autopilots with that topic from the cache.
-	ByTopic(urn string) []*v1alpha1.RdsAutopilot
-	// ByTopicLive returns them from the API server. It returns autopilot.ErrLimited if strangers ask too often.
-	ByTopicLive(ctx context.Context, urn string) ([]*v1alpha1.RdsAutopilot, error)
-	// Delivers reports whether SMN still delivers to that path, because a former public URL is subscribed.
-	Delivers(path string) bool
-	// Expects reports whether the topic has the name of an autopilot in the cache, whose URN may not be there yet.
-	Expects(urn string) bool
+	// TopicURN returns the URN of the topic of the installation. It is empty while this replica does not know it.
+	TopicURN() string
+	// ByRule returns the autopilots in the cache that have recorded the alarm rule.
+	ByRule(alarmID string) []*v1alpha1.RdsAutopilot
 	// SignedBefore reports whether the cache has a stored message that was signed with that certificate.
 	SignedBefore(certURL string) bool
 	// LiveAutopilot returns an autopilot from the API server. It returns autopilot.ErrGone if it does not exist.
@@ -54,10 +49,11 @@ type Options struct {
 	Keys         Keys
 	Confirm      *http.Client // for confirmation links; must not follow redirects
 	ConfirmHosts []string     // host[:port], exact
-	// OurTopics reports whether a URN could be one of ours by project, region and name.
-	OurTopics     func(urn string) bool
+	TopicName    string       // of the topic of the installation
+	// RuleOwner returns the namespace and name in the name of a rule; false if it is not the name of a rule of ours.
+	RuleOwner     func(ruleName string) (namespace, name string, ok bool)
 	MaxMessageAge time.Duration
-	// Warn emits a Warning event on the autopilot.
+	// Warn emits a Warning event on the autopilot or, if it is nil, on the topic of the installation.
 	Warn func(a *v1alpha1.RdsAutopilot, reason, note string)
 	Log  *zap.Logger
 	Reg  prometheus.Registerer
@@ -67,33 +63,29 @@ type Options struct {
 // Receiver is the HTTP handler of the public address.
 type Receiver struct {
 	Options
-	checks       []check
-	meters       *meters
-	slots        *semaphore.Weighted // messages in progress
-	large        *semaphore.Weighted // large bodies in memory
-	confirming   *semaphore.Weighted // calls of confirmation links
-	topicLookups lookupLimiter
-	ruleLookups  lookupLimiter
-	lines        logLimiter
-	publishers   publishers
-	mux          *chi.Mux
-	time         time.Duration // for the whole answer
+	checks     []check
+	meters     *meters
+	slots      *semaphore.Weighted // messages in progress
+	large      *semaphore.Weighted // large bodies in memory
+	confirming *semaphore.Weighted // calls of confirmation links
+	lines      logLimiter
+	publishers publishers
+	mux        *chi.Mux
+	time       time.Duration // for the whole answer
 }
 
 // New returns a Receiver.
 func New(o Options) *Receiver {
 	r := &Receiver{
-		Options:      o,
-		checks:       checks(),
-		meters:       newMeters(o.Reg),
-		slots:        semaphore.NewWeighted(inFlight),
-		large:        semaphore.NewWeighted(largeSlots),
-		confirming:   semaphore.NewWeighted(confirming),
-		topicLookups: newLookupLimiter(),
-		ruleLookups:  newLookupLimiter(),
-		lines:        logLimiter{windows: map[result]*logWindow{}},
-		mux:          chi.NewMux(),
-		time:         answerTime,
+		Options:    o,
+		checks:     checks(),
+		meters:     newMeters(o.Reg),
+		slots:      semaphore.NewWeighted(inFlight),
+		large:      semaphore.NewWeighted(largeSlots),
+		confirming: semaphore.NewWeighted(confirming),
+		lines:      logLimiter{windows: map[result]*logWindow{}},
+		mux:        chi.NewMux(),
+		time:       answerTime,
 	}
 	if r.Path == "" {
 		r.Path = "/"
@@ -104,7 +96,7 @@ func New(o Options) *Receiver {
 
 // ServeHTTP answers a message. It answers 404 for another path and 405 for another method.
 func (r *Receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	if path := cmp.Or(req.URL.Path, "/"); path != r.Path && !r.Store.Delivers(path) {
+	if path := cmp.Or(req.URL.Path, "/"); path != r.Path {
 		http.NotFound(w, req)
 		return
 	}
@@ -119,10 +111,4 @@ func (r *Receiver) Server() *http.Server {
 	}
 	newConnLimiter(connections).attach(s)
 	return s
-}
-
-// TopicPrefix returns an Options.OurTopics for URNs with that region, project and prefix of the name.
-func TopicPrefix(region, project, prefix string) func(urn string) bool {
-	want := "urn:smn:" + region + ":" + project + ":" + prefix
-	return func(urn string) bool { return strings.HasPrefix(urn, want) }
 }

@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
-	"github.com/mcsps/rds-autopilot/autopilot/smn"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -43,37 +42,6 @@ func signal(m *message, now time.Time) v1alpha1.Signal {
 		s.ValuePercent, s.DatapointTime = strconv.FormatFloat(a.Value, 'f', -1, 64), &t
 	}
 	return s
-}
-
-// storeSubscription stores a confirmation or cancellation, which makes the leader read the list of subscriptions. It
-// returns the given result if it has stored it.
-func (r *Receiver) storeSubscription(ctx context.Context, m *message, stored result) (result, error) {
-	sent := metav1.NewMicroTime(m.envelope.Time)
-	sig := &v1alpha1.SubscriptionSignal{
-		Type: string(m.envelope.Type), MessageID: m.envelope.MessageID,
-		SentTime: &sent, ReceivedTime: metav1.NewMicroTime(r.Now().Truncate(time.Microsecond)),
-	}
-	return r.writeIntake(ctx, m, func(in v1alpha1.Intake) (v1alpha1.Intake, result) {
-		if res := repeated(in, m.envelope); res != "" {
-			return in, res
-		}
-		next := *in.DeepCopy()
-		next.Subscription, next.SigningCertURL = sig, m.envelope.CertURL
-		return next, stored
-	})
-}
-
-// repeated returns a result if a confirmation or cancellation is stored, or was signed before the stored one. Otherwise
-// two recorded messages, sent in turn, would cause endless writes and calls.
-func repeated(in v1alpha1.Intake, e smn.Envelope) result {
-	switch was := in.Subscription; {
-	case was == nil:
-	case was.MessageID == e.MessageID:
-		return resultDuplicate
-	case was.SentTime != nil && e.Time.Before(was.SentTime.Time):
-		return resultStale
-	}
-	return ""
 }
 
 // writeIntake stores the intake that change returns. If the object has changed meanwhile, it applies change to the new

@@ -103,14 +103,14 @@ and patches its Rds. The database operator applies the change.`,
 	}
 	root.Args = func(_ *cobra.Command, args []string) error {
 		if len(args) == 0 {
-			return usageError{errors.New("a command is missing: serve, plan, verify, doctor, uninstall-check or version; --help explains them")}
+			return usageError{errors.New("a command is missing: serve, plan or version; --help explains them")}
 		}
 		return unknown(root, "command", args[0])
 	}
 	root.RunE = func(*cobra.Command, []string) error { return nil } // Args has returned an error already
 	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error { return fromEnv(c.Flags(), env) }
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(newServe(env), newPlan(env), newVerify(env), newDoctor(env), newUninstallCheck(env), newVersion())
+	root.AddCommand(newServe(env), newPlan(env), newVersion())
 	completeEnums(root)
 	return root
 }

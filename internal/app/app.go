@@ -33,9 +33,8 @@ type App struct {
 	kube    *k8s.Cluster
 	cloud   *otc.Cloud
 	leader  prometheus.Gauge
-	page    http.Handler      // nil if the status page is switched off
-	expiry  *certificateCheck // of the public URL; nil if that is http
-	leading atomic.Value      // string: the pod that leads, as last seen
+	page    http.Handler // nil if the status page is switched off
+	leading atomic.Value // string: the pod that leads, as last seen
 }
 
 // New connects to Kubernetes and to the cloud and wires the parts. It returns the first error that prevents the start.
@@ -54,10 +53,6 @@ func New(ctx context.Context, config *rest.Config, o Options) (*App, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkClaim(ctx, o, kube); err != nil {
-		kube.Close()
-		return nil, err
-	}
 	api, err := ConnectCloud(ctx, o, reg, true)
 	if err != nil {
 		return nil, err
@@ -65,10 +60,6 @@ func New(ctx context.Context, config *rest.Config, o Options) (*App, error) {
 	a := &App{options: o, log: o.Log, reg: reg, kube: kube, cloud: api, leader: leaderGauge(reg)}
 	kubernetesGauges(reg, kube.Reachable, kube.RefusedNamespaces)
 	if a.Parts, err = Wire(o, kube, clusterID, api, reg); err != nil {
-		return nil, err
-	}
-	a.expiry = newCertificateCheck(o, reg)
-	if a.page, err = StatusPage(o, kube, clusterID, api, reg, a.leadingPod, a.expiry); err != nil {
 		return nil, err
 	}
 	return a, a.Watch(kube)
@@ -101,12 +92,6 @@ func (a *App) Run(ctx context.Context, public, private net.Listener) error {
 		a.cloud.Reach(working, reachAgain)
 		return nil
 	})
-	if a.expiry != nil {
-		parts.Go(func() error {
-			a.expiry.run(working)
-			return nil
-		})
-	}
 
 	webhookServer := a.Receiver.Server()
 	webhookServer.Handler = closeConnections(&stopping, webhookServer.Handler)
@@ -151,10 +136,6 @@ func (a *App) lead(ctx context.Context) error {
 		a.Controller.Run(ctx)
 		return nil
 	}
-	own, err := claim(a.options)
-	if err != nil {
-		return err
-	}
 	lease := k8s.Lease{
 		Namespace: a.options.LeaseNamespace, Name: a.options.LeaseName, Pod: a.options.Env("POD_NAME"),
 		OnLeader: func(pod string) { a.leading.Store(pod) },
@@ -167,11 +148,7 @@ func (a *App) lead(ctx context.Context) error {
 		},
 	}
 	for ctx.Err() == nil {
-		var claimed error
-		err := a.kube.Lead(ctx, lease, func(ctx context.Context) { claimed = a.kube.WithClaim(ctx, own, a.Controller.Run) })
-		if claimed != nil {
-			return claimed
-		}
+		err := a.kube.Lead(ctx, lease, a.Controller.Run)
 		if err != nil && !errors.Is(err, k8s.ErrLeaseLost) {
 			return fmt.Errorf("elect a leader: %w", err)
 		}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/apimachinery/pkg/types"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/mcsps/rds-autopilot/internal/otc"
@@ -49,16 +49,26 @@ func ConnectCloud(ctx context.Context, o Options, reg prometheus.Registerer, pat
 
 // ConnectKube connects to the API server, and checks the rights to read the watched kinds.
 func ConnectKube(ctx context.Context, config *rest.Config, o Options) (*k8s.Cluster, error) {
-	var hold types.NamespacedName
-	if ns, err := k8s.LeaseNamespace(o.LeaseNamespace); err == nil { // otherwise Helm has not installed this process
-		hold = types.NamespacedName{Namespace: ns, Name: k8s.HoldName(o.LeaseName)}
+	own, err := OwnNamespace(o)
+	if err != nil {
+		return nil, err
 	}
 	kube, err := k8s.Connect(ctx, config, k8s.Options{
-		Version: o.Version, Hold: hold, Namespaces: o.Namespaces, SystemNamespace: o.System, Log: o.Log.Named("kubernetes"),
+		Version: o.Version, Own: own, Namespaces: o.Namespaces, SystemNamespace: o.System, Log: o.Log.Named("kubernetes"),
 		RdsOptional: o.Allowed.Apply == v1alpha1.ApplyCloud, // instances that Terraform makes need no Rds
 	})
 	if err != nil {
 		return nil, fmt.Errorf("connect to Kubernetes: %w", err)
 	}
 	return kube, nil
+}
+
+// OwnNamespace returns the namespace of the service: that of its lease. Outside of a pod and without leader election it
+// is "default".
+func OwnNamespace(o Options) (string, error) {
+	own, err := k8s.LeaseNamespace(o.LeaseNamespace)
+	if err != nil && !o.LeaderElect {
+		return metav1.NamespaceDefault, nil
+	}
+	return own, err
 }

@@ -44,7 +44,7 @@ type Options struct {
 	LeaderElect    bool
 	LeaseNamespace string        // empty means the pod's own
 	LeaseName      string        // differs between installations in one namespace
-	System         string        // namespace whose uid is the cluster's id, and whose lease holds the claims
+	System         string        // namespace whose uid is the cluster's id
 	DrainDelay     time.Duration // how long the receiver accepts messages after the context has ended
 
 	CloudRate float64           // requests per second to each cloud service

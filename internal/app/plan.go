@@ -8,11 +8,11 @@ import (
 	"fmt"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/mcsps/rds-autopilot/alarms"
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/autopilot/controller"
 	"github.com/mcsps/rds-autopilot/autopilot/insight"
@@ -31,13 +31,13 @@ type planner struct {
 	kube    planKube
 	api     *otc.Cloud
 	cloud   *cloud.Cloud
+	claims  controller.ClaimReader
 	options Options
 }
 
 // planKube is the part of Kubernetes that a plan reads. *k8s.Cluster implements it with calls to the API server.
 type planKube interface {
 	LiveAutopilot(ctx context.Context, namespace, name string) (*v1alpha1.RdsAutopilot, error)
-	LiveTargetsByInstance(ctx context.Context, id, namespace string) ([]*autopilot.Target, error)
 	Writer(ctx context.Context, t *autopilot.Target, kind v1alpha1.ChangeKind) (string, error)
 }
 
@@ -71,7 +71,13 @@ func Plan(ctx context.Context, config *rest.Config, o Options, namespace, name s
 	if err != nil {
 		return nil, err
 	}
-	return planner{kube: kube, api: api, cloud: cloud.New(api, o.Now), options: o}.plan(ctx, target)
+	clusterID, err := kube.ClusterID(starting)
+	if err != nil {
+		return nil, fmt.Errorf("read the id of the cluster, which is in the marks of alarm rules: %w", err)
+	}
+	shared := cloud.New(api, o.Now)
+	claims := alarms.New(alarms.Options{Lister: shared, ClusterID: clusterID, Now: o.Now})
+	return planner{kube: kube, api: api, cloud: shared, claims: claims, options: o}.plan(ctx, target)
 }
 
 func (p planner) plan(ctx context.Context, t *autopilot.Target) (*plan.Plan, error) {
@@ -98,10 +104,7 @@ func (p planner) observe(ctx context.Context, t *autopilot.Target) (*situation, 
 	}
 	observer := controller.Observer{
 		Instances: p.cloud, Mode: p.options.Mode, Recheck: p.options.Recheck, Log: p.options.Log, Now: p.options.Now,
-		Allowed: p.options.Allowed,
-		Claims: func(ctx context.Context, id string) ([]*autopilot.Target, error) {
-			return p.claims(ctx, s, id, t.Namespace)
-		},
+		Claims: p.claims,
 	}
 	if s.Case, err = observer.Observe(ctx, t, rap, p.options.Now()); err != nil {
 		return nil, err
@@ -229,14 +232,4 @@ func wantedEvidence(spec v1alpha1.Spec, rules []v1alpha1.Rule) (wanted []control
 		wanted = append(wanted, w)
 	}
 	return wanted
-}
-
-// claims returns the targets that name the instance, among those that the caller may list.
-func (p planner) claims(ctx context.Context, s *situation, id, namespace string) ([]*autopilot.Target, error) {
-	targets, err := p.kube.LiveTargetsByInstance(ctx, id, metav1.NamespaceAll)
-	if apierrors.IsForbidden(err) {
-		s.note("Not checked: whether an Rds of another namespace names the same instance, because you may not list those")
-		targets, err = p.kube.LiveTargetsByInstance(ctx, id, namespace)
-	}
-	return targets, err
 }

@@ -3,8 +3,8 @@
 package app
 
 import (
+	"context"
 	"errors"
-	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -22,8 +22,18 @@ import (
 // Cluster is what the receiver and the controller need of Kubernetes; *k8s.Cluster is one.
 type Cluster interface {
 	controller.Kubernetes
-	webhook.Store
+	SignedBefore(certURL string) bool
+	ByRule(alarmID string) []*v1alpha1.RdsAutopilot
+	WriteIntake(ctx context.Context, read *v1alpha1.RdsAutopilot, in v1alpha1.Intake) error
+	// TopicEvent emits an event on the topic of the installation.
+	TopicEvent(e autopilot.Event)
 }
+
+// store is the cluster as the receiver needs it.
+type store struct{ Cluster }
+
+// TopicURN implements webhook.Store.
+func (s store) TopicURN() string { return s.Topic().URN }
 
 // openTelekomCloud is the cloud as the controller needs it.
 type openTelekomCloud struct {
@@ -39,14 +49,18 @@ type Parts struct {
 
 // Wire builds the receiver and the controller. clusterID marks this cluster's objects in the cloud.
 func Wire(o Options, kube Cluster, clusterID string, api *otc.Cloud, reg prometheus.Registerer) (Parts, error) {
-	receiver, err := NewReceiver(o, kube, api, warn(kube), reg)
+	own, err := OwnNamespace(o)
+	if err != nil {
+		return Parts{}, err
+	}
+	receiver, err := newReceiver(o, kube, api, alarms.TopicName(clusterID, own), reg)
 	if err != nil {
 		return Parts{}, err
 	}
 	shared := cloud.New(api, o.Now)
 	arming := alarms.New(alarms.Options{
-		Cloud: api, Lister: shared, Metrics: alarmMetrics(), ClusterID: clusterID, Endpoint: o.PublicURL.String(),
-		EveryNamespace: len(o.Namespaces) == 0, Now: o.Now,
+		Cloud: api, Lister: shared, Metrics: alarmMetrics(), ClusterID: clusterID, Namespace: own,
+		Endpoint: o.PublicURL.String(), Now: o.Now,
 	})
 	return Parts{
 		Receiver: receiver,
@@ -67,9 +81,8 @@ func alarmMetrics() []alarms.Metric {
 	return all
 }
 
-// NewReceiver returns the HTTP receiver, which writes the signals it receives to store.
-func NewReceiver(o Options, store webhook.Store, api *otc.Cloud, warn func(*v1alpha1.RdsAutopilot, string, string),
-	reg prometheus.Registerer) (*webhook.Receiver, error) {
+// newReceiver returns the HTTP receiver, which stores the signals it receives in the cluster.
+func newReceiver(o Options, kube Cluster, api *otc.Cloud, topicName string, reg prometheus.Registerer) (*webhook.Receiver, error) {
 	confirmHosts, err := ConfirmHosts(o, api.Region())
 	if err != nil {
 		return nil, err
@@ -80,9 +93,9 @@ func NewReceiver(o Options, store webhook.Store, api *otc.Cloud, warn func(*v1al
 		certificates, confirm = o.smnClient(certHosts), o.smnClient(smn.Fixed(confirmHosts...))
 	}
 	return webhook.New(webhook.Options{
-		Path: o.PublicURL.Path, Store: store, Keys: smn.NewKeys(certHosts, certificates, o.Now),
-		Confirm: confirm, ConfirmHosts: confirmHosts, OurTopics: ourTopics(api), MaxMessageAge: o.MaxMessageAge,
-		Warn: warn, Log: o.Log, Reg: reg, Now: o.Now,
+		Path: o.PublicURL.Path, Store: store{kube}, Keys: smn.NewKeys(certHosts, certificates, o.Now),
+		Confirm: confirm, ConfirmHosts: confirmHosts, TopicName: topicName, RuleOwner: alarms.ParseRuleName,
+		MaxMessageAge: o.MaxMessageAge, Warn: warn(kube), Log: o.Log, Reg: reg, Now: o.Now,
 	}), nil
 }
 
@@ -91,28 +104,15 @@ func (p Parts) Watch(kube *k8s.Cluster) error {
 	return errors.Join(kube.OnTarget(p.Controller.TargetChanged), kube.OnAutopilot(p.Controller.AutopilotChanged))
 }
 
-// warn returns a function that records a Warning event about a message, on the RdsAutopilot and on the Rds.
+// warn returns a function that records a Warning event about a message, on the RdsAutopilot and its Rds or, without an
+// RdsAutopilot, on the topic of the installation.
 func warn(kube Cluster) func(a *v1alpha1.RdsAutopilot, reason, note string) {
 	return func(a *v1alpha1.RdsAutopilot, reason, note string) {
-		kube.Event(kube.Target(a.Namespace, a.Name), a, autopilot.Event{Warning: true, Reason: reason, Action: "Receive",
-			Note: note})
-	}
-}
-
-// location names our region and project in the cloud.
-type location interface {
-	Region() string
-	ProjectID() string // empty before the first login
-}
-
-// ourTopics returns a function that reports whether a URN can be one of our topics. Before the first login our project
-// is unknown, so a topic of any project can be ours.
-func ourTopics(c location) func(urn string) bool {
-	return func(urn string) bool {
-		project := c.ProjectID()
-		if parts := strings.Split(urn, ":"); project == "" && len(parts) == 5 {
-			project = parts[3]
+		e := autopilot.Event{Warning: true, Reason: reason, Action: "Receive", Note: note}
+		if a == nil {
+			kube.TopicEvent(e)
+			return
 		}
-		return webhook.TopicPrefix(c.Region(), project, v1alpha1.CloudNamePrefix)(urn)
+		kube.Event(kube.Target(a.Namespace, a.Name), a, e)
 	}
 }

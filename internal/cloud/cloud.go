@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -35,10 +34,8 @@ const (
 type Cloud struct {
 	api        *otc.Cloud
 	instances  *shared.Reads[project, map[string]otc.Instance] // by id
-	topics     *shared.Reads[project, []otc.Topic]
 	rules      *shared.Reads[project, ruleList]
 	series     *shared.Reads[project, map[otc.Series]bool] // of seriesMetric
-	snapshot   *shared.Reads[project, *alarms.Snapshot]
 	catalogues *shared.Reads[release, []flavors.Flavor]
 	points     *batcher
 	fortnight  *batcher // hourly averages of autopilot.CapSpan
@@ -67,7 +64,6 @@ func New(api *otc.Cloud, now func() time.Time) *Cloud {
 		}
 		return byID, err
 	})
-	c.topics = newList(now, api.Topics)
 	c.rules = newList(now, func(ctx context.Context) (ruleList, error) {
 		rules, err := api.Rules(ctx)
 		states := make(map[string]controller.AlarmState, len(rules))
@@ -79,7 +75,6 @@ func New(api *otc.Cloud, now func() time.Time) *Cloud {
 	c.series = newList(now, func(ctx context.Context) (map[otc.Series]bool, error) {
 		return api.ListedSeries(ctx, seriesMetric())
 	})
-	c.snapshot = &shared.Reads[project, *alarms.Snapshot]{Read: c.readSnapshot, Now: now}
 	c.catalogues = newLists(now, c.readCatalogue)
 	c.points = newBatcher(c.readPoints, now)
 	c.fortnight = newBatcher(c.readFortnight, now)
@@ -91,39 +86,9 @@ func New(api *otc.Cloud, now func() time.Time) *Cloud {
 
 // Rules implements alarms.Lister. All callers of the same time share one list: arming 500 databases one by one would
 // otherwise list 1,500 rules 500 times.
-func (c *Cloud) Rules(ctx context.Context) ([]otc.Rule, error) {
-	list, err := c.rules.Get(ctx, project{}, c.now())
+func (c *Cloud) Rules(ctx context.Context, notBefore time.Time) ([]otc.Rule, error) {
+	list, err := c.rules.Get(ctx, project{}, notBefore)
 	return list.rules, err
-}
-
-// Topics implements alarms.Lister. All callers of the same time share one list.
-func (c *Cloud) Topics(ctx context.Context) ([]otc.Topic, error) {
-	return c.topics.Get(ctx, project{}, c.now())
-}
-
-// Snapshot implements alarms.Lister. All callers of the same time share one snapshot.
-func (c *Cloud) Snapshot(ctx context.Context, notBefore time.Time) (*alarms.Snapshot, error) {
-	return c.snapshot.Get(ctx, project{}, notBefore)
-}
-
-// readSnapshot reads topics, subscriptions and rules, as far as the cloud answers. It returns no error, because the
-// snapshot holds the error of each list. It reads the lists concurrently, so that one that hangs delays no other. The
-// snapshot is as of notBefore, so that lists which were read since then are used again.
-func (c *Cloud) readSnapshot(ctx context.Context, _ project, notBefore time.Time) (*alarms.Snapshot, time.Time, error) {
-	var topics alarms.Result[otc.Topic]
-	var subscriptions alarms.Result[otc.Subscription]
-	var rules alarms.Result[otc.Rule]
-	var reading sync.WaitGroup
-	reading.Go(func() { topics = alarms.NewResult(c.topics.Get(ctx, project{}, notBefore)) })
-	reading.Go(func() {
-		subscriptions = alarms.NewResult(safely(func() ([]otc.Subscription, error) { return c.api.Subscriptions(ctx) }))
-	})
-	reading.Go(func() {
-		list, err := c.rules.Get(ctx, project{}, notBefore)
-		rules = alarms.NewResult(list.rules, err)
-	})
-	reading.Wait()
-	return alarms.NewSnapshot(topics, subscriptions, rules), notBefore, nil
 }
 
 // ListMaxAge returns how old a list of alarm states or instances may be that a decision without news uses.

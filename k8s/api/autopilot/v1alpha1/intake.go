@@ -15,9 +15,6 @@ type Intake struct {
 	// fetches this certificate before any URL that an unverified message names.
 	// +optional
 	SigningCertURL string `json:"signingCertURL,omitempty"`
-	// subscription is the last confirmation or cancellation that the webhook received.
-	// +optional
-	Subscription *SubscriptionSignal `json:"subscription,omitempty"`
 }
 
 // Signal is an authentic alarm message. It starts a check of the database and is no order to change it.
@@ -38,19 +35,6 @@ type Signal struct {
 	AlarmTime metav1.MicroTime `json:"alarmTime"`
 	// messageID is SMN's id of the message.
 	MessageID string `json:"messageID"`
-	// receivedTime is when the webhook stored the message.
-	ReceivedTime metav1.MicroTime `json:"receivedTime"`
-}
-
-// SubscriptionSignal is the last confirmation or cancellation that the webhook received.
-type SubscriptionSignal struct {
-	// type is the type of the message: SubscriptionConfirmation or UnsubscribeConfirmation.
-	Type string `json:"type"`
-	// messageID is SMN's id of the message.
-	MessageID string `json:"messageID"`
-	// sentTime is when SMN first sent the message, as signed.
-	// +optional
-	SentTime *metav1.MicroTime `json:"sentTime,omitempty"`
 	// receivedTime is when the webhook stored the message.
 	ReceivedTime metav1.MicroTime `json:"receivedTime"`
 }

@@ -15,17 +15,9 @@ const (
 	Kind     = "RdsAutopilot"
 	Resource = "rdsautopilots"
 
-	// Finalizer keeps a deleted RdsAutopilot until the leader has removed its alarms from the cloud. It is never set on
-	// an Rds, so that deleting a database never waits for the autopilot.
-	Finalizer = "autopilot.otc.mcsps.de/alarms"
-
 	// DoctorAnnotation set to "true" marks an RdsAutopilot that rds-autopilot doctor has created, so that the receiver
 	// stores its messages. It stands for no database, and the leader ignores it.
 	DoctorAnnotation = "autopilot.otc.mcsps.de/doctor"
-
-	// AbandonAnnotation set to "true" removes the finalizer of a deleted RdsAutopilot although the cloud cannot be
-	// reached. The remaining cloud resources stay in place.
-	AbandonAnnotation = "autopilot.otc.mcsps.de/abandon"
 )
 
 // GroupVersion returns the group and version of this package's types.

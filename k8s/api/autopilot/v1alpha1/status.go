@@ -78,7 +78,7 @@ type Status struct {
 	// instance is the instance as the last check found it in the cloud.
 	// +optional
 	Instance *Instance `json:"instance,omitempty"`
-	// alarms describes the topic, subscription and rules that exist in the cloud for this database.
+	// alarms describes the rules that exist in the cloud for this database.
 	// +optional
 	Alarms Alarms `json:"alarms,omitzero"`
 	// intake holds the messages of the cloud. Only the webhook writes it.
@@ -220,41 +220,17 @@ type Instance struct {
 	NodeIDs []string `json:"nodeIDs,omitempty"`
 }
 
-// Alarms describes the topic, subscription and rules that exist in the cloud for a database.
+// Alarms describes the alarm rules that exist in the cloud for a database.
 type Alarms struct {
-	// topicURN is the URN of the topic to which Cloud Eye publishes the alarms.
-	// +optional
-	TopicURN string `json:"topicURN,omitempty"`
-	// subscriptionURN is the URN of the subscription of the public URL to the topic.
-	// +optional
-	SubscriptionURN string `json:"subscriptionURN,omitempty"`
-	// subscription is Pending, Confirmed or Missing.
-	// +kubebuilder:validation:Enum=Pending;Confirmed;Missing
-	// +optional
-	Subscription SubscriptionState `json:"subscription,omitempty"`
-	// subscribedTime is when the leader last requested a confirmation.
-	// +optional
-	SubscribedTime *metav1.Time `json:"subscribedTime,omitempty"`
-	// endpoints are the URLs to which SMN delivers: the public URL, and former ones until their subscriptions are removed.
-	// +listType=atomic
-	// +optional
-	Endpoints []string `json:"endpoints,omitempty"`
 	// rules are the alarm rules, one for each watched metric.
 	// +listType=map
 	// +listMapKey=metric
 	// +optional
 	Rules []Rule `json:"rules,omitempty"`
+	// refused is Cloud Eye's answer if it creates no rule, because of a quota or a missing right.
+	// +optional
+	Refused string `json:"refused,omitempty"`
 }
-
-// SubscriptionState is the state of the subscription.
-type SubscriptionState string
-
-// The states of a subscription.
-const (
-	SubscriptionPending   SubscriptionState = "Pending"
-	SubscriptionConfirmed SubscriptionState = "Confirmed"
-	SubscriptionMissing   SubscriptionState = "Missing"
-)
 
 // Rule is one alarm rule in Cloud Eye.
 type Rule struct {

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+)
+
+const (
+	// topicTime bounds one check of the topic. Arming waits for the first one, and rules must not wait for SMN for long.
+	topicTime = 20 * time.Second
+	// confirmationPoll is how often the subscription is read in the first confirmationWait after its confirmation was
+	// requested. SMN confirms within seconds, and no database is armed before.
+	confirmationPoll = 5 * time.Second
+	confirmationWait = 2 * time.Minute
+)
+
+// topicKeeper holds what the leader knows about the topic of the installation.
+type topicKeeper struct {
+	news chan struct{} // a check of the topic is due
+
+	mu      sync.Mutex
+	now     v1alpha1.Topic
+	checked bool // this leader has checked the topic at least once
+}
+
+// topic returns the topic, and whether this leader has checked it.
+func (c *Controller) topic() (t v1alpha1.Topic, checked bool) {
+	c.keeper.mu.Lock()
+	defer c.keeper.mu.Unlock()
+	return c.keeper.now, c.keeper.checked
+}
+
+func (c *Controller) topicURN() string {
+	t, _ := c.topic()
+	return t.URN
+}
+
+// checkTopic requests a check of the topic.
+func (c *Controller) checkTopic() {
+	select {
+	case c.keeper.news <- struct{}{}:
+	default:
+	}
+}
+
+// keepTopic keeps the topic of the installation and the subscription as they should be, until the context ends.
+func (c *Controller) keepTopic(ctx context.Context) {
+	c.keeper.mu.Lock()
+	c.keeper.now, c.keeper.checked = v1alpha1.Topic{}, false
+	c.keeper.mu.Unlock()
+	loaded := false
+	for ctx.Err() == nil {
+		wait := c.options.Recheck
+		err := func() (err error) {
+			defer autopilot.CatchPanic(&err)
+			if !loaded {
+				if err := c.loadTopic(ctx); err != nil {
+					return err
+				}
+				loaded = true
+			}
+			wait, err = c.ensureTopic(ctx)
+			return err
+		}()
+		if err != nil && ctx.Err() == nil && !c.reportPanic("check the topic", err) {
+			c.options.Log.Warn("check the topic", zap.Error(err))
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+		case <-c.keeper.news:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+func (c *Controller) loadTopic(ctx context.Context) error {
+	stored, err := c.options.Kube.LiveTopic(ctx)
+	if err != nil {
+		return fmt.Errorf("read the topic: %w", err)
+	}
+	c.keeper.mu.Lock()
+	defer c.keeper.mu.Unlock()
+	c.keeper.now = stored
+	return nil
+}
+
+// ensureTopic checks the topic once, and returns when to check it again. The topic exists while a database is on or has
+// a rule.
+func (c *Controller) ensureTopic(ctx context.Context) (time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, topicTime)
+	defer cancel()
+	was, checked := c.topic()
+	next, err := was, error(nil)
+	switch {
+	case c.anyOn() || was.URN != "" && c.anyRules(ctx):
+		next, err = c.options.Cloud.EnsureTopic(ctx, was, func(t v1alpha1.Topic) error { return c.storeTopic(ctx, t) })
+	case was.URN != "" || !checked: // a former leader may have created a topic that it could not record
+		if err = c.options.Cloud.RemoveTopic(ctx, was); err == nil {
+			next = v1alpha1.Topic{}
+		}
+	}
+	if writeErr := c.storeTopic(context.WithoutCancel(ctx), next); writeErr != nil {
+		err = fmt.Errorf("store the topic: %w", writeErr)
+	}
+	c.keeper.mu.Lock()
+	isNews := !checked || next.URN != was.URN || next.State != was.State || next.Message != was.Message
+	c.keeper.checked = true
+	c.keeper.mu.Unlock()
+	if isNews {
+		c.options.Log.Info("topic", zap.String("urn", next.URN), zap.String("subscription", string(next.State)),
+			zap.String("message", next.Message))
+		c.options.Kube.EachAutopilot(func(a *v1alpha1.RdsAutopilot) { c.enqueueArming(Key{a.Namespace, a.Name}) })
+		err = nil // the line above has it
+	}
+	switch {
+	case next.State == v1alpha1.SubscriptionPending && next.RequestedTime != nil &&
+		c.options.Now().Sub(next.RequestedTime.Time) < confirmationWait:
+		return min(confirmationPoll, c.options.Recheck), err
+	case next.State != v1alpha1.SubscriptionConfirmed && next.URN != "", next.Message != "", err != nil:
+		return c.options.Recheck, err
+	}
+	return c.options.Sweep, nil // each sweep requests a check as well
+}
+
+// storeTopic stores the topic if it differs from what is stored.
+func (c *Controller) storeTopic(ctx context.Context, t v1alpha1.Topic) error {
+	was, _ := c.topic()
+	if equality.Semantic.DeepEqual(was, t) {
+		return nil
+	}
+	if err := c.options.Kube.WriteTopic(ctx, t); err != nil {
+		return err
+	}
+	c.keeper.mu.Lock()
+	defer c.keeper.mu.Unlock()
+	c.keeper.now = t
+	return nil
+}
+
+// anyOn reports whether the autopilot of a database is on.
+func (c *Controller) anyOn() (found bool) {
+	c.options.Kube.EachAutopilot(func(a *v1alpha1.RdsAutopilot) {
+		if r, ok := c.newRound(Key{a.Namespace, a.Name}); ok && !found {
+			found = r.off() == autopilot.Off{}
+		}
+	})
+	return found
+}
+
+// anyRules reports whether the cloud has a rule of an object of ours, which notifies the topic. If the rules cannot be
+// listed, the topic stays.
+func (c *Controller) anyRules(ctx context.Context) (found bool) {
+	err := c.options.Cloud.Marked(ctx, c.options.Now(), func(namespace, _ string) {
+		found = found || c.options.Kube.IsWatched(namespace)
+	})
+	return found || err != nil
+}
