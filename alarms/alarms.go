@@ -9,8 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"github.com/mcsps/rds-autopilot/internal/otc"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
@@ -59,8 +57,8 @@ type Options struct {
 // Alarms ensures and removes the topic of the installation and the rules of databases. It is safe for concurrent use,
 // but the caller must not handle one database, or the topic, twice at a time.
 type Alarms struct {
-	options       Options
-	confirmations *rate.Limiter // requests for a confirmation
+	options   Options
+	requested []time.Time // when confirmations were requested in the last confirmationPeriod
 
 	mu          sync.Mutex
 	ineffective map[string]ineffective // by rule id
@@ -68,8 +66,7 @@ type Alarms struct {
 
 // New returns Alarms that remember nothing.
 func New(o Options) *Alarms {
-	return &Alarms{options: o, ineffective: map[string]ineffective{},
-		confirmations: rate.NewLimiter(confirmationRate, confirmationBurst)}
+	return &Alarms{options: o, ineffective: map[string]ineffective{}}
 }
 
 // mark returns the mark of an object of this cluster.
@@ -77,38 +74,25 @@ func (a *Alarms) mark(namespace, name string, recommends bool) Mark {
 	return Mark{Namespace: namespace, Name: name, Cluster: a.options.ClusterID, Recommends: recommends}
 }
 
-// metric returns a metric by its name, or an error if it is unknown.
-func (a *Alarms) metric(name v1alpha1.Metric) (Metric, error) {
-	for _, m := range a.options.Metrics {
-		if m.Name == name {
-			return m, nil
-		}
-	}
-	return Metric{}, fmt.Errorf("no such metric: %s", name)
+// ownerOf returns the owner of a rule, without Recommends. ok is false unless the rule bears a readable mark and the name
+// that a rule of that owner has: the mark alone is no proof, because a person may have copied it to a rule of another
+// name.
+func (a *Alarms) ownerOf(r otc.Rule) (owner Mark, ok bool) {
+	owner, ok = ParseMark(r.Description)
+	owner.Recommends = false
+	return owner, ok && slices.ContainsFunc(a.options.Metrics, func(m Metric) bool { return owner.RuleName(m.Name) == r.Name })
 }
 
-// metricOf returns the metric that the owner's rule has by its name; false if the name is not that of a rule of this
-// owner. The mark alone is no proof, because a person may have copied the rule under another name.
-func (a *Alarms) metricOf(owner Mark, ruleName string) (v1alpha1.Metric, bool) {
-	i := slices.IndexFunc(a.options.Metrics, func(m Metric) bool { return owner.RuleName(m.Name) == ruleName })
-	if i < 0 {
-		return "", false
-	}
-	return a.options.Metrics[i].Name, true
-}
-
-// Remove deletes the rules that bear the mark of an object of this cluster, and returns how many they were. It lists
-// the rules as of notBefore or later. Before it deletes the first one it calls confirm, and stops at its error.
+// Remove deletes the rules that bear the mark and a name of an object of this cluster, and returns how many they were.
+// It lists the rules as of notBefore or later. Before it deletes the first one it calls confirm, and stops at its error.
 func (a *Alarms) Remove(ctx context.Context, namespace, name string, notBefore time.Time,
 	confirm func(context.Context) error) (removed int, err error) {
 	listed, err := a.options.Lister.Rules(ctx, notBefore)
 	if err != nil {
 		return 0, fmt.Errorf("list rules: %w", err)
 	}
-	owner := a.mark(namespace, name, false)
 	for _, r := range listed {
-		mark, ok := ParseMark(r.Description)
-		if _, named := a.metricOf(owner, r.Name); !ok || !named || !mark.isOwner(owner) {
+		if owner, ok := a.ownerOf(r); !ok || owner != a.mark(namespace, name, false) {
 			continue
 		}
 		if removed == 0 {
@@ -132,48 +116,44 @@ func (a *Alarms) Marked(ctx context.Context, notBefore time.Time, f func(namespa
 	}
 	seen := map[Mark]bool{}
 	for _, r := range listed {
-		mark, ok := ParseMark(r.Description)
-		mark.Recommends = false
-		if _, named := a.metricOf(mark, r.Name); ok && named && mark.Cluster == a.options.ClusterID && !seen[mark] {
-			seen[mark] = true
-			f(mark.Namespace, mark.Name)
+		if owner, ok := a.ownerOf(r); ok && owner.Cluster == a.options.ClusterID && !seen[owner] {
+			seen[owner] = true
+			f(owner.Namespace, owner.Name)
 		}
 	}
 	return nil
 }
 
-// Claim reports who manages an instance, by the rules in the cloud that watch it or one of its nodes. ids are the
-// instance's id and those of its nodes. A rule that only recommends claims nothing, and neither does one without a
-// readable mark. If several objects claim the instance, the one with the smallest mark manages it, except that an object
-// without a rule of its own never takes an instance over.
+// Claim reports whether this object or another one manages an instance, by the rules in the cloud that watch it or one
+// of its nodes. ids are the instance's id and those of its nodes. Rules without a readable mark and rules that only
+// recommend are ignored. If several objects have rules, the one with the smallest mark manages the instance. An object
+// without a rule of its own never takes it over.
 func (a *Alarms) Claim(ctx context.Context, namespace, name string, ids []string,
 	notBefore time.Time) (claim v1alpha1.Claim, err error) {
 	listed, err := a.options.Lister.Rules(ctx, notBefore)
 	if err != nil {
 		return claim, fmt.Errorf("list rules: %w", err)
 	}
-	own := a.mark(namespace, name, false)
-	other := Mark{}
+	own, other := a.mark(namespace, name, false), Mark{}
 	for _, r := range listed {
 		mark, ok := ParseMark(r.Description)
 		switch {
 		case !ok || mark.Recommends || r.Namespace != otc.MetricNamespace || !slices.Contains(ids, r.DimensionValue):
 		case mark == own:
 			claim.Holds = true
-		case claim.By == "" || mark.String() < other.String():
-			other = mark
-			claim.By = fmt.Sprintf("%s/%s", mark.Namespace, mark.Name)
-			claim.Rule, claim.Cluster = r.Name, ""
-			if mark.Cluster != own.Cluster {
-				claim.Cluster = mark.Cluster
-			}
+		case other == Mark{} || mark.String() < other.String():
+			other, claim.Rule = mark, r.Name
 		}
 	}
-	if claim.Holds && claim.By != "" {
-		if own.String() < other.String() {
-			return v1alpha1.Claim{Holds: true}, nil
-		}
-		claim.Holds = false
+	if (other == Mark{}) {
+		return claim, nil
+	}
+	if claim.Holds && own.String() < other.String() {
+		return v1alpha1.Claim{Holds: true}, nil
+	}
+	claim.Holds, claim.By = false, other.Namespace+"/"+other.Name
+	if other.Cluster != own.Cluster {
+		claim.Cluster = other.Cluster
 	}
 	return claim, nil
 }

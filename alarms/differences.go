@@ -52,9 +52,8 @@ func differences(observed, desired otc.Rule) []string {
 	return found
 }
 
-// harmless reports whether alarms arrive as desired in spite of these differences.
+// harmless reports whether a rule does its job in spite of these differences. Name and description are not harmless,
+// because removal and claims depend on them.
 func harmless(differences []string) bool {
-	return !slices.ContainsFunc(differences, func(field string) bool {
-		return field != diffFilter && field != diffName && field != diffDescription
-	})
+	return !slices.ContainsFunc(differences, func(field string) bool { return field != diffFilter })
 }

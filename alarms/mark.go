@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
@@ -15,8 +16,8 @@ const (
 	markPrefix     = "rds-autopilot "
 	markCluster    = " cluster "
 	markRecommends = " recommends only"
-	// partsLimit is how many characters namespace and name may have together. With them a mark has up to 240
-	// characters, and a rule's description may have 256 (CES api v1: creating_an_alarm_rule.rst).
+	// partsLimit is how many characters namespace and name may have together. Then a mark has at most 236 characters,
+	// and a rule's description may have 256 (CES api v1: creating_an_alarm_rule.rst).
 	partsLimit = 160
 
 	namePrefix = "autopilot_"
@@ -86,7 +87,7 @@ func (m Mark) RuleName(metric v1alpha1.Metric) string {
 func ParseRuleName(text string) (namespace, name string, ok bool) {
 	rest, ok := strings.CutPrefix(text, namePrefix)
 	parts := strings.Split(rest, "_")
-	if !ok || len(parts) != 4 || len(parts[2]) != hashLength || parts[0] == "" || parts[1] == "" {
+	if !ok || len(parts) != 4 || len(parts[2]) != hashLength || slices.Contains(parts, "") {
 		return "", "", false
 	}
 	return parts[0], parts[1], true

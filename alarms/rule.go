@@ -49,7 +49,10 @@ func percent(n int) int32 { return int32(min(max(n, 0), math.MaxInt32)) }
 
 // target returns the desired rule. While no topic is known, it keeps the actions that the rule has.
 func (e *ensureRun) target(desired v1alpha1.DesiredRule, there otc.Rule) otc.Rule {
-	metric, _ := e.metric(desired.Metric)
+	metric := Metric{}
+	if i := e.position(desired.Metric); i >= 0 {
+		metric = e.options.Metrics[i]
+	}
 	dimension, value, _ := strings.Cut(e.desired.Dimension, ":")
 	target := otc.Rule{
 		ID: there.ID, Name: e.mark.RuleName(desired.Metric), Description: e.mark.String(),
@@ -72,13 +75,13 @@ func sameSeries(observed, desired otc.Rule) bool {
 }
 
 // rulesOf returns the owner's rules of a metric: the recorded one first, then the others by age. A rule is the owner's
-// if it has the name that the owner's rule has, because that contains the hash of cluster, namespace and name, or if it
-// is the recorded one and bears the owner's mark, because a person may have renamed it.
+// if two of name, mark and recorded id say so. A person may have changed one of them, and one alone is no proof.
 func (e *ensureRun) rulesOf(listed []otc.Rule, metric v1alpha1.Metric) (ours []otc.Rule) {
 	name, recordedID := e.mark.RuleName(metric), e.recorded(metric).AlarmID
 	for _, r := range listed {
 		mark, ok := ParseMark(r.Description)
-		if r.Name == name || r.ID == recordedID && ok && mark.isOwner(e.mark) {
+		isNamed, isMarked, isRecorded := r.Name == name, ok && mark.isOwner(e.mark), r.ID == recordedID
+		if isNamed && isMarked || isNamed && isRecorded || isMarked && isRecorded {
 			ours = append(ours, r)
 		}
 	}
@@ -110,9 +113,11 @@ func (e *ensureRun) observe(rule v1alpha1.Rule) {
 	if rule.AlarmID != "" {
 		rules = append(rules, rule)
 	}
-	position := func(r v1alpha1.Rule) int {
-		return slices.IndexFunc(e.options.Metrics, func(m Metric) bool { return m.Name == r.Metric })
-	}
-	slices.SortFunc(rules, func(x, y v1alpha1.Rule) int { return position(x) - position(y) })
+	slices.SortFunc(rules, func(x, y v1alpha1.Rule) int { return e.position(x.Metric) - e.position(y.Metric) })
 	e.observed.Rules = rules
+}
+
+// position returns the index of a metric in the options; -1 if it is unknown.
+func (e *ensureRun) position(metric v1alpha1.Metric) int {
+	return slices.IndexFunc(e.options.Metrics, func(m Metric) bool { return m.Name == metric })
 }

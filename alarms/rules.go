@@ -15,8 +15,7 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// retryRewrite is how long to wait before rewriting a rule that Cloud Eye accepted but did not change, if alarms
-// depend on the difference.
+// retryRewrite is how long to wait before rewriting a rule that Cloud Eye accepted but did not change.
 const retryRewrite = 30 * time.Minute
 
 // Ensure makes the rules of one database as desired: one rule for each desired metric, none for the others, and none
@@ -27,20 +26,24 @@ const retryRewrite = 30 * time.Minute
 // rules again before it changes anything.
 //
 // Ensure returns what exists as far as it is known, also with an error, and the metrics whose rules it restored because
-// somebody else had changed or deleted them. A repair that the cloud accepts without effect is not repeated while it
-// leaves the same difference; rules on which alarms depend are rewritten after retryRewrite.
+// somebody else had changed or deleted them. If the cloud accepts a repair without effect, Ensure returns an error and
+// repeats the repair after retryRewrite. If the remaining difference is harmless, it returns no error and does not
+// repeat the repair.
 //
 // The error is one line with all failures. It wraps v1alpha1.ErrQuota, ErrRuleRefused or ErrNameTooLong if that is the
-// reason.
+// reason. The result's Refused has Cloud Eye's last answer of the first two kinds until a run succeeds, so that it
+// outlasts a time in which Cloud Eye does not answer.
 func (a *Alarms) Ensure(ctx context.Context, desired v1alpha1.DesiredAlarms,
 	record func(v1alpha1.Alarms) error) (v1alpha1.Alarms, []v1alpha1.Metric, error) {
 	e := &ensureRun{
 		Alarms: a, desired: desired, mark: a.mark(desired.Namespace, desired.Name, desired.Recommends),
 		observed: desired.Recorded, record: record,
 	}
-	e.observed.Refused = ""
 	err := e.run(ctx)
-	if errors.Is(err, v1alpha1.ErrQuota) || errors.Is(err, v1alpha1.ErrRuleRefused) {
+	switch {
+	case err == nil:
+		e.observed.Refused = ""
+	case errors.Is(err, v1alpha1.ErrQuota), errors.Is(err, v1alpha1.ErrRuleRefused):
 		e.observed.Refused = err.Error()
 	}
 	return *e.observed.DeepCopy(), e.restored, err
@@ -134,10 +137,14 @@ func (e *ensureRun) inOrder(listed []otc.Rule) bool {
 		if !wanted && len(ours) == 0 {
 			continue
 		}
-		if !wanted || len(ours) != 1 || ours[0].ID != e.recorded(metric.Name).AlarmID || !sameSeries(ours[0], e.target(desired, ours[0])) {
+		if !wanted || len(ours) != 1 || ours[0].ID != e.recorded(metric.Name).AlarmID {
 			return false
 		}
-		remaining := differences(ours[0], e.target(desired, ours[0]))
+		target := e.target(desired, ours[0])
+		if !sameSeries(ours[0], target) {
+			return false
+		}
+		remaining := differences(ours[0], target)
 		if !harmless(remaining) ||
 			len(remaining) > 0 && e.ineffectiveSince(ours[0].ID, strings.Join(remaining, ", ")).IsZero() {
 			return false
@@ -173,11 +180,12 @@ func (e *ensureRun) ensureRule(ctx context.Context, listed []otc.Rule, desired v
 			return err
 		}
 	}
-	if recorded.AlarmID != "" && kept.ID != recorded.AlarmID && recorded.Dimension == e.desired.Dimension {
-		e.restored = append(e.restored, desired.Metric) // somebody else has deleted it
-	}
+	isDeleted := recorded.AlarmID != "" && kept.ID != recorded.AlarmID && recorded.Dimension == e.desired.Dimension
 	if kept.ID == "" {
-		return e.createRule(ctx, desired)
+		return e.createRule(ctx, desired, isDeleted)
+	}
+	if isDeleted { // and a duplicate takes its place
+		e.restored = append(e.restored, desired.Metric)
 	}
 	there := e.observedRule(desired, kept)
 	there.ThresholdPercent = percent(int(kept.Threshold))
@@ -189,7 +197,8 @@ func (e *ensureRun) ensureRule(ctx context.Context, listed []otc.Rule, desired v
 	return e.save(recorded.AlarmID != kept.ID)
 }
 
-func (e *ensureRun) createRule(ctx context.Context, desired v1alpha1.DesiredRule) (err error) {
+// createRule creates a rule. isRestored means that somebody else has deleted the recorded one.
+func (e *ensureRun) createRule(ctx context.Context, desired v1alpha1.DesiredRule, isRestored bool) (err error) {
 	target := e.target(desired, otc.Rule{})
 	e.observe(v1alpha1.Rule{Metric: desired.Metric})
 	if target.ID, err = e.options.Cloud.CreateRule(ctx, target); err != nil {
@@ -198,6 +207,9 @@ func (e *ensureRun) createRule(ctx context.Context, desired v1alpha1.DesiredRule
 			err = fmt.Errorf("%w: %w", v1alpha1.ErrRuleRefused, err)
 		}
 		return err
+	}
+	if isRestored {
+		e.restored = append(e.restored, desired.Metric)
 	}
 	e.observe(e.observedRule(desired, target))
 	return e.save(true)
@@ -214,8 +226,8 @@ func (e *ensureRun) save(isNew bool) error {
 	return nil
 }
 
-// repairRule writes a rule that is not as desired. If Cloud Eye accepts that without effect and alarms depend on the
-// difference, it returns an error and writes again after retryRewrite.
+// repairRule writes a rule that is not as desired. If Cloud Eye accepts that without effect and the difference is not
+// harmless, it returns an error and writes again after retryRewrite.
 func (e *ensureRun) repairRule(ctx context.Context, desired v1alpha1.DesiredRule, kept otc.Rule) error {
 	target := e.target(desired, kept)
 	found := differences(kept, target)

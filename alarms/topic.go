@@ -6,13 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
+	"slices"
 	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"golang.org/x/time/rate"
 
 	"github.com/mcsps/rds-autopilot/internal/otc"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
@@ -21,10 +19,11 @@ import (
 const (
 	// retryConfirmation is how long a subscription may be pending before its confirmation is requested again.
 	retryConfirmation = 30 * time.Minute
-	// confirmationRate and confirmationBurst allow 10 requests in 10 minutes. SMN limits how often an endpoint gets a
-	// request to confirm (docs/cloud-facts.md).
-	confirmationRate  = rate.Limit(1.0 / 60)
-	confirmationBurst = 10
+	// confirmationLimit is how many confirmations are requested in confirmationPeriod, because SMN limits how often it
+	// sends an endpoint one (docs/cloud-facts.md).
+	confirmationLimit = 10
+	// confirmationPeriod is the period of SMN's limit.
+	confirmationPeriod = 10 * time.Minute
 	// remark marks our subscriptions on our topic, to distinguish one of an older URL from one that a person added.
 	remark = "rds-autopilot"
 )
@@ -39,7 +38,10 @@ func (a *Alarms) EnsureTopic(ctx context.Context, was v1alpha1.Topic,
 	record func(v1alpha1.Topic) error) (v1alpha1.Topic, error) {
 	now := was
 	if !a.ownsTopic(now.URN) {
-		now = v1alpha1.Topic{}
+		now.URN = ""
+	}
+	if now.URN == "" || now.URL != a.options.Endpoint { // the recorded subscription is not the one of our URL
+		now = v1alpha1.Topic{URN: now.URN, URL: a.options.Endpoint}
 	}
 	if err := a.ensureTopic(ctx, &now, record); err != nil {
 		now.Message = err.Error()
@@ -54,7 +56,7 @@ func (a *Alarms) EnsureTopic(ctx context.Context, was v1alpha1.Topic,
 
 func (a *Alarms) ensureTopic(ctx context.Context, t *v1alpha1.Topic, record func(v1alpha1.Topic) error) error {
 	create := func() (err error) {
-		*t = v1alpha1.Topic{}
+		*t = v1alpha1.Topic{URL: a.options.Endpoint}
 		name := TopicName(a.options.ClusterID, a.options.Namespace)
 		mark := markPrefix + a.options.Namespace + markCluster + a.options.ClusterID
 		if t.URN, err = a.options.Cloud.CreateTopic(ctx, name, mark); err != nil {
@@ -89,7 +91,7 @@ func (a *Alarms) ensureSubscription(ctx context.Context, t *v1alpha1.Topic, list
 	var older []string
 	for _, s := range listed {
 		// SMN may list the URL in another form than it was given.
-		here := otc.SameEndpoint(s.Endpoint, a.options.Endpoint) || s.URN == t.SubscriptionURN && t.URL == a.options.Endpoint
+		here := otc.SameEndpoint(s.Endpoint, a.options.Endpoint) || s.URN == t.SubscriptionURN
 		switch {
 		case s.Status == otc.SubscriptionCanceled:
 		case here && (ours.URN == "" || s.Status == otc.SubscriptionConfirmed):
@@ -99,7 +101,7 @@ func (a *Alarms) ensureSubscription(ctx context.Context, t *v1alpha1.Topic, list
 		}
 	}
 	if ours.Status == otc.SubscriptionConfirmed {
-		t.SubscriptionURN, t.URL, t.State = ours.URN, a.options.Endpoint, v1alpha1.SubscriptionConfirmed
+		t.SubscriptionURN, t.State = ours.URN, v1alpha1.SubscriptionConfirmed
 		for _, urn := range older {
 			if err := a.options.Cloud.Unsubscribe(ctx, urn); err != nil {
 				return fmt.Errorf("the subscription of an older URL cannot be removed: %w", err)
@@ -107,9 +109,8 @@ func (a *Alarms) ensureSubscription(ctx context.Context, t *v1alpha1.Topic, list
 		}
 		return nil
 	}
-	isRequested := ours.URN != "" && t.URL == a.options.Endpoint && t.RequestedTime != nil
-	t.State, t.URL = v1alpha1.SubscriptionPending, a.options.Endpoint
-	if isRequested && a.options.Now().Sub(t.RequestedTime.Time) < retryConfirmation {
+	t.State = v1alpha1.SubscriptionPending
+	if ours.URN != "" && t.RequestedTime != nil && a.options.Now().Sub(t.RequestedTime.Time) < retryConfirmation {
 		return nil
 	}
 	return a.subscribe(ctx, t)
@@ -117,18 +118,20 @@ func (a *Alarms) ensureSubscription(ctx context.Context, t *v1alpha1.Topic, list
 
 // subscribe requests the subscription, and with it the confirmation.
 func (a *Alarms) subscribe(ctx context.Context, t *v1alpha1.Topic) error {
-	endpoint, err := url.Parse(a.options.Endpoint)
-	if err != nil {
-		return fmt.Errorf("the public URL is not a URL: %w", err)
+	now := a.options.Now()
+	isOld := func(at time.Time) bool { return now.Sub(at) >= confirmationPeriod }
+	if a.requested = slices.DeleteFunc(a.requested, isOld); len(a.requested) >= confirmationLimit {
+		return fmt.Errorf("the confirmation was requested %d times in 10 minutes. It is requested again later", confirmationLimit)
 	}
-	if !a.confirmations.AllowN(a.options.Now(), 1) {
-		return fmt.Errorf("the confirmation was requested %d times in 10 minutes. It is requested again later", confirmationBurst)
+	protocol, _, _ := strings.Cut(a.options.Endpoint, "://")
+	urn, err := a.options.Cloud.Subscribe(ctx, t.URN, protocol, a.options.Endpoint, remark)
+	if !isRefused(err) { // SMN sends no confirmation if it refuses the subscription
+		a.requested = append(a.requested, now)
 	}
-	urn, err := a.options.Cloud.Subscribe(ctx, t.URN, endpoint.Scheme, a.options.Endpoint, remark)
 	if err != nil {
 		return fmt.Errorf("the public URL cannot be subscribed to the topic: %w", err)
 	}
-	requested := metav1.NewTime(a.options.Now().Truncate(time.Second))
+	requested := metav1.NewTime(now.Truncate(time.Second))
 	t.SubscriptionURN, t.RequestedTime = urn, &requested
 	return nil
 }
@@ -164,7 +167,7 @@ func (a *Alarms) ownsTopic(urn string) bool {
 	return strings.HasSuffix(urn, ":"+a.options.Cloud.ProjectID()+":"+TopicName(a.options.ClusterID, a.options.Namespace))
 }
 
-// isRefused reports whether SMN has answered, and a retry fails until somebody has changed what its text names.
+// isRefused reports whether the cloud has answered, and a retry fails until somebody has changed what its text names.
 func isRefused(err error) bool {
 	answer, ok := errors.AsType[*otc.Error](err)
 	return ok && answer.Status != 0 && !errors.Is(err, otc.ErrUnavailable) && !errors.Is(err, otc.ErrCredentials)
