@@ -41,8 +41,8 @@ func DescribeClaim(c v1alpha1.Claim) string {
 	if c.Cluster != "" {
 		owner += " of cluster " + c.Cluster
 	}
-	return fmt.Sprintf("%s manages this instance: its alarm rule %s watches it. Turn one of the two off, or delete the rule if that cluster is gone",
-		owner, c.Rule)
+	return fmt.Sprintf("%s manages this instance: its alarm rules %s watch it. Turn one of the two off, or delete the rules if that cluster is gone",
+		owner, c.Rules)
 }
 
 func (a Allowed) lists(t *Target) bool { return a.ListsInstance(t.Namespace, t.InstanceID) }

@@ -23,6 +23,9 @@ import (
 // leader writes it, and all replicas watch it.
 const TopicConfigMap = "rds-autopilot-topic"
 
+// cacheWait is two seconds because a watch usually shows a write within milliseconds.
+const cacheWait = 2 * time.Second
+
 // The keys of the ConfigMap.
 const (
 	topicURN             = "topicURN"
@@ -81,8 +84,20 @@ func topicOf(m *corev1.ConfigMap) autopilotv1.Topic {
 	return t
 }
 
-// WriteTopic stores the topic of the installation. It deletes the ConfigMap if there is no topic.
+// WriteTopic stores the topic of the installation, and deletes the ConfigMap if there is no topic. It returns once our
+// cache has it, at most after cacheWait, because SMN repeats a confirmation that a receiver cannot place only after a
+// minute.
 func (c *Cluster) WriteTopic(ctx context.Context, t autopilotv1.Topic) error {
+	if err := c.writeTopic(ctx, t); err != nil {
+		return err
+	}
+	for end := time.Now().Add(cacheWait); c.Topic().URN != t.URN && time.Now().Before(end) && ctx.Err() == nil; {
+		time.Sleep(syncInterval)
+	}
+	return nil
+}
+
+func (c *Cluster) writeTopic(ctx context.Context, t autopilotv1.Topic) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	client := c.core.ConfigMaps(c.own)

@@ -206,7 +206,7 @@ func (r *round) ensure(ctx context.Context, inst autopilot.Instance) (time.Durat
 	}
 	desired := v1alpha1.DesiredAlarms{
 		Namespace: r.key.Namespace, Name: r.key.Name, Recommends: r.effectiveMode() != v1alpha1.ModeAuto,
-		Recorded: r.rap.Status.Alarms, TopicURN: topic, Dimension: dimension,
+		Recorded: r.rap.Status.Alarms, TopicURN: topic, InstanceID: inst.ID, Engine: inst.Engine, Dimension: dimension,
 		Rules: autopilot.Rules(r.rap.Spec, inst.VolumeGB), Renewed: last.generation != generation, NotBefore: r.notBefore,
 	}
 	newRules := false

@@ -102,9 +102,9 @@ func (c *Controller) ensureTopic(ctx context.Context) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, topicTime)
 	defer cancel()
 	was, checked := c.topic()
-	next, err := was, error(nil)
+	next, err, on := was, error(nil), c.anyOn()
 	switch {
-	case c.anyOn() || was.URN != "" && c.anyRules(ctx):
+	case on || was.URN != "" && c.anyRules(ctx):
 		next, err = c.options.Cloud.EnsureTopic(ctx, was, func(t v1alpha1.Topic) error { return c.storeTopic(ctx, t) })
 	case was.URN != "" || !checked: // a former leader may have created a topic that it could not record
 		if err = c.options.Cloud.RemoveTopic(ctx, was); err == nil {
@@ -128,7 +128,7 @@ func (c *Controller) ensureTopic(ctx context.Context) (time.Duration, error) {
 	case next.State == v1alpha1.SubscriptionPending && next.RequestedTime != nil &&
 		c.options.Now().Sub(next.RequestedTime.Time) < confirmationWait:
 		return min(confirmationPoll, c.options.Recheck), err
-	case next.State != v1alpha1.SubscriptionConfirmed && next.URN != "", next.Message != "", err != nil:
+	case next.URN != "" && (next.State != v1alpha1.SubscriptionConfirmed || !on), next.Message != "", err != nil:
 		return c.options.Recheck, err
 	}
 	return c.options.Sweep, nil // each sweep requests a check as well

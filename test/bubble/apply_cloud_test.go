@@ -4,12 +4,11 @@ package bubble
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
@@ -158,47 +157,158 @@ func TestPrimaryAndReplicaGrowOnceInEachOrderThatTheCloudMayWant(t *testing.T) {
 	}
 }
 
-// A team cannot stop another team's autopilot by naming its instance: neither with an RdsAutopilot, nor with an older
-// Rds that was armed for another instance. An Rds whose autopilot is not on claims nothing.
-func TestInstanceStaysWithObjectThatWasArmedFirst(t *testing.T) {
+// Two namespaces, two installations in one cluster, and two clusters in one project name the same instance. One manages
+// it, the others say who does and change nothing. If that one is turned off, another takes over within a sweep.
+func TestOneObjectManagesAnInstanceWhereverItIs(t *testing.T) {
+	for name, start := range map[string]func(first *fleet) (second *fleet){
+		"two namespaces": func(f *fleet) *fleet {
+			o := applyCloud()
+			o.sweep = 5 * time.Minute
+			f.start(o)
+			return f
+		},
+		"two installations": func(f *fleet) *fleet {
+			other := &fleet{t: f.t, kube: f.kube, admin: f.admin, sim: f.sim, fault: f.fault, routes: f.routes, own: "second",
+				public: "https://second.example.com"}
+			f.routes.by["second.example.com"] = other
+			f.namespace("second")
+			o := applyCloud()
+			o.sweep = 5 * time.Minute
+			o.namespaces = []string{"default"}
+			f.start(o)
+			o.namespaces = []string{"other"}
+			other.start(o)
+			return other
+		},
+		"two clusters": func(f *fleet) *fleet {
+			other := f.addCluster()
+			o := applyCloud()
+			o.sweep = 5 * time.Minute
+			f.start(o)
+			other.start(o)
+			return other
+		},
+	} {
+		for order, atOnce := range map[string]bool{"one after the other": false, "at once": true} {
+			t.Run(name+" "+order, func(t *testing.T) {
+				level.InBubble(t, func(t *testing.T) {
+					f := newFleet(t, simcloud.Settings{})
+					f.namespace("other")
+					second := start(f)
+					if second.kube != f.kube {
+						second.namespace("other")
+					}
+					id := f.addInstance(smallInstance()).ID
+					f.createAutopilot("default", "db", `{"apply":"Cloud","instanceID":"`+id+`"}`)
+					if !atOnce {
+						f.waitArmed("default", "db")
+					}
+					second.createAutopilot("other", "also", `{"apply":"Cloud","instanceID":"`+id+`"}`)
+					type object struct {
+						*fleet
+						namespace, name string
+					}
+					owner, other := object{f, "default", "db"}, object{second, "other", "also"}
+					f.waitUntil("one is armed and the other claimed", func() bool {
+						a, b := owner.autopilot(owner.namespace, owner.name), other.autopilot(other.namespace, other.name)
+						if a == nil || b == nil {
+							return false
+						}
+						if isArmed(b) {
+							owner, other, a, b = other, owner, b, a
+						}
+						return isArmed(a) && armedCondition(b).Reason == "InstanceClaimed"
+					})
+					if !atOnce && owner.name != "db" {
+						t.Error("the second object has taken the instance over")
+					}
+					a := other.autopilot(other.namespace, other.name)
+					if text := armedCondition(a).Message; !strings.HasPrefix(text, owner.namespace+"/"+owner.name) {
+						t.Errorf("the message is %q", text)
+					}
+					f.must(f.sim.SetWorkload(id, simcloud.Workload{UsedGB: 93}))
+					time.Sleep(3 * time.Hour)
+					in, _ := f.sim.Instance(id)
+					if n := f.sim.Count("rds", "EnlargeVolume"); in.VolumeGB != 110 || n != 1 || len(f.sim.Rules()) != 3 {
+						t.Errorf("%d GB after %d requests, %d rules", in.VolumeGB, n, len(f.sim.Rules()))
+					}
+					for _, ch := range other.autopilot(other.namespace, other.name).Status.Changes {
+						if ch.By == v1alpha1.ByAutopilot {
+							t.Errorf("the other object has the change %+v", ch)
+						}
+					}
+					if n := len(other.events(other.namespace, other.name, "InstanceClaimed")); n != 1 {
+						t.Errorf("%d events InstanceClaimed", n)
+					}
+					owner.patch(owner.raps(owner.namespace), owner.name, `{"spec":{"mode":"Off"}}`)
+					off := time.Now()
+					other.waitArmed(other.namespace, other.name)
+					if took := time.Since(off); took > 6*time.Minute {
+						t.Errorf("the other takes over after %v", took)
+					}
+				})
+			})
+		}
+	}
+}
+
+// Rules in Recommend claim nothing, so an object that acts takes the instance over and keeps it.
+func TestRecommendClaimsNothing(t *testing.T) {
 	level.InBubble(t, func(t *testing.T) {
 		f := newFleet(t, simcloud.Settings{})
 		other := f.namespace("other")
-		f.createRds(other, "dormant", rdsSpec(smallInstance(), nil), "in-later")
-		f.database(other, "older", smallInstance())
-		f.start(applyCloud())
-		f.waitArmed(other, "older")
-		time.Sleep(time.Hour)
 		in := f.database("default", "db", smallInstance())
-		f.patch(f.rdss(other), "dormant", `{"status":{"id":"`+in.ID+`"}}`)
+		f.patch(f.rdss("default"), "db", `{"spec":{"autopilot":null}}`)
+		f.createAutopilot("default", "db", `{"mode":"Recommend"}`)
+		o := applyCloud()
+		o.sweep = 5 * time.Minute
+		f.start(o)
 		f.waitArmed("default", "db")
-		f.createAutopilot(other, "younger", `{"apply":"Cloud","instanceID":"`+in.ID+`"}`)
-		f.patch(f.rdss(other), "older", `{"status":{"id":"`+in.ID+`"}}`)
-		changed := metav1.Now()
-		for _, held := range []string{"younger", "older"} {
-			a := f.waitNotArmed(other, held, "InstanceUnknown")
-			if text := armedCondition(a).Message; !strings.HasPrefix(text, "default/db names the same instance and was first") {
-				t.Errorf("%s: %q", held, text)
-			}
-			f.waitUntil("an event reports "+held, func() bool { return len(f.events(other, held, "InstanceUnknown")) > 0 })
-		}
-		if took := time.Since(changed.Time); took > 2*time.Minute {
-			t.Errorf("it is reported after %s", took)
-		}
+		f.createAutopilot(other, "auto", `{"apply":"Cloud","instanceID":"`+in.ID+`"}`)
+		f.waitArmed(other, "auto")
+		f.waitNotArmed("default", "db", "InstanceClaimed")
+		f.patch(f.raps("default"), "db", `{"spec":{"mode":"Auto"}}`)
 		time.Sleep(time.Hour)
-		f.waitArmed("default", "db")
-		f.must(f.sim.SetWorkload(in.ID, simcloud.Workload{UsedGB: 93}))
-		f.waitUntil("the first object grows the volume", func() bool { return f.requested("db").volumeGB == 110 })
-		for _, held := range []string{"younger", "older"} {
-			f.waitNotArmed(other, held, "InstanceUnknown")
-			if n := len(f.events(other, held, "InstanceUnknown")); n > 2 { // one on the Rds, one on the RdsAutopilot
-				t.Errorf("%d events about %s", n, held)
-			}
-		}
-		f.delete(f.rdss("default"), "db")
-		f.delete(f.raps(other), "younger")
-		f.waitArmed(other, "older")
+		f.waitNotArmed("default", "db", "InstanceClaimed")
+		f.waitArmed(other, "auto")
 	})
+}
+
+// A database that is full when it is turned on is grown as soon as its first rule exists, and also if Cloud Eye creates
+// none.
+func TestFullDatabaseIsGrownAsSoonAsItsClaimIsDecided(t *testing.T) {
+	for name, tc := range map[string]struct {
+		settings simcloud.Settings
+		fault    *simcloud.Fault // of the creation of rules
+		reason   string
+	}{
+		"with its first rule": {simcloud.Settings{}, nil, "AlarmsInPlace"},
+		"no quota":            {simcloud.Settings{RuleQuota: -1}, nil, "QuotaExceeded"},
+		"no right":            {simcloud.Settings{}, &simcloud.Fault{Status: http.StatusForbidden, Body: `{"error_code":"ces.0011","error_msg":"no right"}`}, "RuleMissing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			level.InBubble(t, func(t *testing.T) {
+				f := newFleet(t, tc.settings)
+				if tc.fault != nil {
+					f.setFault(faultOf(*tc.fault, "CreateAlarm"))
+				}
+				id := f.addInstance(instance(twoVCPUs, 100, 93)).ID
+				o := applyCloud()
+				o.sweep = 5 * time.Minute
+				f.start(o)
+				f.createAutopilot("default", "db", `{"apply":"Cloud","instanceID":"`+id+`"}`)
+				f.waitUntil("its condition is set", func() bool {
+					a := f.autopilot("default", "db")
+					return armedCondition(a).Reason == tc.reason
+				})
+				began := time.Now()
+				f.waitUntil("it has grown", func() bool { in, _ := f.sim.Instance(id); return in.VolumeGB == 110 })
+				if took := time.Since(began); took > 40*time.Minute {
+					t.Errorf("it took %v", took)
+				}
+			})
+		})
+	}
 }
 
 // --allowed-instances holds for an Rds as well, and with apply: Operator.
@@ -216,8 +326,8 @@ func TestInstanceThatIsNotListedIsNotArmed(t *testing.T) {
 		f.waitArmed("default", "db")
 		for db, reason := range map[string]string{"rds": "--allowed-instances", "alone": "--allow-apply"} {
 			a := f.waitNotArmed(other, db, "NotAllowed")
-			if text := armedCondition(a).Message; !strings.Contains(text, reason) || f.alarmObjectsOf(cloudName(a)).count() > 0 {
-				t.Errorf("%s: %q, %+v", db, text, f.alarmObjectsOf(cloudName(a)))
+			if text := armedCondition(a).Message; !strings.Contains(text, reason) || len(f.rulesOf(other, db)) > 0 {
+				t.Errorf("%s: %q, %+v", db, text, f.rulesOf(other, db))
 			}
 			if n := len(f.events(other, db, "NotAllowed")); n == 0 {
 				t.Errorf("no event about %s", db)

@@ -3,6 +3,7 @@
 package bubble
 
 import (
+	"encoding/json"
 	"fmt"
 	"hash/crc32"
 	"maps"
@@ -12,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcsps/rds-autopilot/alarms"
 	"github.com/mcsps/rds-autopilot/internal/app"
 	"github.com/mcsps/rds-autopilot/internal/otc"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
@@ -34,25 +36,16 @@ func (f *fleet) armMany(n int) (ids []string) {
 	return ids
 }
 
-// checkCounts fails unless the cloud has one topic, one confirmed subscription and three rules for each of n databases.
+// checkCounts fails unless the cloud has one topic, one confirmed subscription, and three rules for each of n databases.
 func (f *fleet) checkCounts(n int) {
 	f.t.Helper()
-	names, confirmed := map[string]bool{}, 0
-	for _, x := range f.sim.Topics() {
-		names[x.Name] = true
-	}
+	names, subscriptions := map[string]bool{}, f.sim.Subscriptions()
 	for _, x := range f.sim.Rules() {
 		names[x.Name] = true
 	}
-	for _, x := range f.sim.Subscriptions() {
-		if x.Status == simcloud.Confirmed {
-			confirmed++
-		}
-	}
-	topics, subscriptions, rules := len(f.sim.Topics()), len(f.sim.Subscriptions()), len(f.sim.Rules())
-	if topics != n || subscriptions != n || confirmed != n || rules != 3*n || len(names) != 4*n {
-		f.t.Errorf("%d databases have %d topics, %d subscriptions of which %d are confirmed, %d rules, %d different names",
-			n, topics, subscriptions, confirmed, rules, len(names))
+	isConfirmed := len(subscriptions) == 1 && subscriptions[0].Status == simcloud.Confirmed
+	if topics, rules := len(f.sim.Topics()), len(f.sim.Rules()); topics != 1 || !isConfirmed || rules != 3*n || len(names) != 3*n {
+		f.t.Errorf("%d databases have %d topics, the subscriptions %+v, %d rules, %d different names", n, topics, subscriptions, rules, len(names))
 	}
 }
 
@@ -73,7 +66,7 @@ func TestSweepOfManyDatabasesUsesFewCalls(t *testing.T) {
 				total++
 			}
 		}
-		lists := []string{"ListAlarms", "ListMetrics", "BatchMetricData", "ListTopics", "ListSubscriptions", "ListInstances"}
+		lists := []string{"ListAlarms", "ListMetrics", "BatchMetricData", "ListSubscriptionsByTopic", "ListInstances"}
 		for operation, count := range calls {
 			if !slices.Contains(lists, operation) {
 				t.Errorf("%d calls of %s", count, operation)
@@ -150,10 +143,10 @@ func TestAlarmStormIsDecidedInTime(t *testing.T) {
 	}
 }
 
-// delayedWithin delays messages by up to that long, each database's by its own time.
+// delayedWithin delays messages by up to that long, each by its own time.
 func delayedWithin(spread time.Duration) func(simcloud.Delivery) simcloud.DeliveryFault {
 	return func(d simcloud.Delivery) simcloud.DeliveryFault {
-		share := time.Duration(crc32.ChecksumIEEE([]byte(d.TopicURN)) % 1000)
+		share := time.Duration(crc32.ChecksumIEEE([]byte(d.MessageID)) % 1000)
 		return simcloud.DeliveryFault{Delay: spread * share / 1000}
 	}
 }
@@ -206,15 +199,28 @@ func (f *fleet) callsInStorm(ids []string, loads []simcloud.Workload, within tim
 	return calls
 }
 
-// alarmTimes returns when the first alarm of each database was sent, by topic.
+// alarmTimes returns when the first alarm of each database was sent, by the name of its RdsAutopilot.
 func (f *fleet) alarmTimes() map[string]time.Time {
 	times := map[string]time.Time{}
 	for _, d := range f.sim.Deliveries() {
-		if at, ok := times[d.TopicURN]; d.Type == simcloud.TypeNotification && (!ok || d.Created.Before(at)) {
-			times[d.TopicURN] = d.Created
+		_, name, _ := alarms.ParseRuleName(ruleNameIn(d.Body))
+		if at, ok := times[name]; d.Type == simcloud.TypeNotification && name != "" && (!ok || d.Created.Before(at)) {
+			times[name] = d.Created
 		}
 	}
 	return times
+}
+
+// ruleNameIn returns the name of the rule in the body of an alarm message.
+func ruleNameIn(body []byte) string {
+	var envelope struct{ Message string }
+	var alarm struct {
+		Name string `json:"alarm_name"`
+	}
+	if json.Unmarshal(body, &envelope) != nil || json.Unmarshal([]byte(envelope.Message), &alarm) != nil {
+		return ""
+	}
+	return alarm.Name
 }
 
 // firstDecisions counts the first decision of each database by action and reason, and returns how long the slowest
@@ -226,7 +232,7 @@ func (f *fleet) firstDecisions() (counts map[string]int, slowest time.Duration) 
 		first := v1alpha1.DecisionRecord{Reason: "no decision"}
 		if n := len(a.Status.Decisions); n > 0 {
 			first = a.Status.Decisions[n-1]
-			slowest = max(slowest, first.Time.Sub(times[a.Status.Alarms.TopicURN]))
+			slowest = max(slowest, first.Time.Sub(times[a.Name]))
 		}
 		counts[first.Action+" "+first.Reason]++
 	}

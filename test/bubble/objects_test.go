@@ -22,6 +22,8 @@ import (
 
 	"github.com/mcsps/rds-autopilot/alarms"
 	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/internal/otc"
+	"github.com/mcsps/rds-autopilot/k8s"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
@@ -233,75 +235,92 @@ func (f *fleet) events(namespace, name, reason string) []eventsv1.Event {
 	return found
 }
 
-// cloudName returns the name of a database's topic. The names of its rules begin with it.
-func cloudName(a *v1alpha1.RdsAutopilot) string {
-	return v1alpha1.CloudName(a.Namespace, a.Name, string(a.UID))
+// mark returns the mark of the rules of a database.
+func (f *fleet) mark(namespace, name string) alarms.Mark {
+	return alarms.Mark{Namespace: namespace, Name: name, Cluster: f.clusterID()}
 }
 
-// alarmObjects are the topics, subscriptions and rules of one database in the cloud.
-type alarmObjects struct {
-	topics        []simcloud.Topic
-	subscriptions []simcloud.Subscription
-	rules         []simcloud.Rule
+// clusterID returns the uid of the system namespace.
+func (f *fleet) clusterID() string {
+	f.t.Helper()
+	u, err := f.admin.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).
+		Get(f.t.Context(), metav1.NamespaceSystem, metav1.GetOptions{})
+	f.must(err)
+	return string(u.GetUID())
 }
 
-func (o alarmObjects) count() int { return len(o.topics) + len(o.subscriptions) + len(o.rules) }
-
-// rule returns the rule of a metric, or an empty one if there is none.
-func (o alarmObjects) rule(m v1alpha1.Metric) simcloud.Rule {
-	for _, r := range o.rules {
-		if strings.HasSuffix(r.Name, "_"+string(m)) {
-			return r
-		}
+// topic returns what the ConfigMap of the topic holds; nil if there is none.
+func (f *fleet) topic() map[string]string {
+	f.t.Helper()
+	u, err := f.admin.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace(ownNamespace).
+		Get(f.t.Context(), k8s.TopicConfigMap, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
 	}
-	return simcloud.Rule{}
+	f.must(err)
+	data, _, err := unstructured.NestedStringMap(u.Object, "data")
+	f.must(err)
+	return data
 }
 
-// alarmObjectsOf returns the topics, subscriptions and rules with exactly the names that belong to this base name.
-func (f *fleet) alarmObjectsOf(base string) (found alarmObjects) {
-	for _, x := range f.sim.Topics() {
-		if x.Name == base {
-			found.topics = append(found.topics, x)
-		}
-	}
-	for _, x := range f.sim.Subscriptions() {
-		if strings.HasSuffix(x.TopicURN, ":"+base) {
-			found.subscriptions = append(found.subscriptions, x)
-		}
-	}
-	for _, x := range f.sim.Rules() {
+// rulesOf returns the rules of a database in the cloud, by metric.
+func (f *fleet) rulesOf(namespace, name string) map[v1alpha1.Metric]simcloud.Rule {
+	f.t.Helper()
+	found, mark := map[v1alpha1.Metric]simcloud.Rule{}, f.mark(namespace, name)
+	for _, r := range f.sim.Rules() {
 		for _, m := range autopilot.Metrics() {
-			if x.Name == alarms.RuleName(base, m) {
-				found.rules = append(found.rules, x)
+			if r.Name == mark.RuleName(m) {
+				found[m] = r
 			}
 		}
 	}
 	return found
 }
 
-// checkAlarms fails unless there is one topic, one confirmed subscription and a rule for each metric, and the status
-// agrees. It returns them.
-func (f *fleet) checkAlarms(a *v1alpha1.RdsAutopilot) alarmObjects {
+// checkAlarms fails unless there is one topic with one confirmed subscription and a rule for each metric, and the status
+// agrees. It returns the rules.
+func (f *fleet) checkAlarms(a *v1alpha1.RdsAutopilot) map[v1alpha1.Metric]simcloud.Rule {
 	f.t.Helper()
-	have, id := f.alarmObjectsOf(cloudName(a)), a.Namespace+"/"+a.Name
-	isConfirmed := len(have.subscriptions) == 1 && have.subscriptions[0].Status == simcloud.Confirmed
-	if len(have.topics) != 1 || !isConfirmed || len(have.rules) != 3 {
-		f.t.Fatalf("%s has %d topics, subscriptions %+v and %d rules, want one, one confirmed and three",
-			id, len(have.topics), have.subscriptions, len(have.rules))
+	topic, id := f.topic(), a.Namespace+"/"+a.Name
+	var subscriptions []simcloud.Subscription
+	for _, s := range f.sim.Subscriptions() {
+		if s.TopicURN == topic["topicURN"] {
+			subscriptions = append(subscriptions, s)
+		}
 	}
-	status := a.Status.Alarms
-	topic, subscription := have.topics[0].URN, have.subscriptions[0].URN
-	if status.TopicURN != topic || status.SubscriptionURN != subscription || len(status.Rules) != 3 {
-		f.t.Errorf("%s: status.alarms is %+v", id, status)
+	if len(subscriptions) != 1 || subscriptions[0].Status != simcloud.Confirmed || topic["subscription"] != "Confirmed" {
+		f.t.Fatalf("the topic is %v, and its subscriptions are %+v", topic, subscriptions)
 	}
-	for _, want := range status.Rules {
-		r := have.rule(want.Metric)
+	rules := f.rulesOf(a.Namespace, a.Name)
+	if len(rules) != 3 || len(a.Status.Alarms.Rules) != 3 {
+		f.t.Fatalf("%s has %d rules, and status.alarms is %+v", id, len(rules), a.Status.Alarms)
+	}
+	mark := f.mark(a.Namespace, a.Name)
+	mark.Recommends = a.Spec.Mode == v1alpha1.ModeRecommend
+	for _, want := range a.Status.Alarms.Rules {
+		r := rules[want.Metric]
 		dimension, policy := r.Metric.Dimensions[0], r.Condition.Value == float64(want.ThresholdPercent)
-		notifies := len(r.AlarmActions) == 1 && slices.Equal(r.AlarmActions[0].NotificationList, []string{status.TopicURN})
+		notifies := len(r.AlarmActions) == 1 && slices.Equal(r.AlarmActions[0].NotificationList, []string{topic["topicURN"]})
 		if r.ID != want.AlarmID || !policy || !notifies || !r.Enabled || !r.ActionEnabled ||
-			r.Description != have.topics[0].DisplayName || dimension.Name+":"+dimension.Value != want.Dimension {
+			r.Description != mark.String() || dimension.Name+":"+dimension.Value != want.Dimension {
 			f.t.Errorf("%s: the %s rule is %+v, and status.alarms has %+v", id, want.Metric, r, want)
 		}
 	}
-	return have
+	return rules
+}
+
+// replaceStatus removes the status of an RdsAutopilot, as a restored backup has none.
+func (f *fleet) replaceStatus(namespace, name string) {
+	f.t.Helper()
+	_, err := f.raps(namespace).Patch(f.t.Context(), name, types.JSONPatchType, []byte(`[{"op":"remove","path":"/status"}]`),
+		metav1.PatchOptions{}, "status")
+	f.must(err)
+}
+
+// strangersRule returns a rule that a person creates.
+func strangersRule(name, description, instanceID string) otc.Rule {
+	return otc.Rule{
+		Name: name, Description: description, Namespace: "SYS.RDS", Metric: "rds001_cpu_util", Dimension: "rds_cluster_id",
+		DimensionValue: instanceID, Period: 300, Count: 3, Filter: "average", Comparison: ">=", Threshold: 90, Unit: "%", Level: 2, Enabled: true,
+	}
 }

@@ -375,8 +375,8 @@ func (w *swarm) judgeSettled() {
 		if meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionLimited) && s.Deferred == nil && !d.isJustified("storage") && !d.isJustified("flavor") {
 			once("limited", "Limited: %s", meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionLimited).Message)
 		}
-		if left := w.alarmObjectsOf(cloudName(a)); !p.on && left.count() > 0 {
-			once("off", "off, and the cloud has %d topics, %d subscriptions, %d rules", len(left.topics), len(left.subscriptions), len(left.rules))
+		if left := w.rulesOf(swarmNamespace, d.name); !p.on && len(left) > 0 {
+			once("off", "off, and the cloud has %d rules", len(left))
 		}
 		for _, ch := range s.Changes {
 			if ch.Kind == v1alpha1.KindVolume && ch.By == v1alpha1.ByAutopilot && ch.Outcome == v1alpha1.OutcomeCompleted && autopilot.Gigabytes(ch.To) > in.VolumeGB {

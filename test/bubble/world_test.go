@@ -35,6 +35,9 @@ import (
 	simoperator "github.com/mcsps/rds-autopilot/test/sim/operator"
 )
 
+// ownNamespace is the namespace of the service.
+const ownNamespace = "default"
+
 const watchLag = 20 * time.Millisecond // until a write is in the cache
 
 var crds = []string{"../../deploy/crds/rds.yaml", "../../deploy/crds/autopilot.otc.mcsps.de_rdsautopilots.yaml"}
@@ -48,6 +51,7 @@ type fleet struct {
 	fault  *atomic.Pointer[func(*http.Request) *simcloud.Fault] // returns the fault of a request; nil means no fault
 	routes *routes
 
+	own     string // the namespace of the service
 	public  string // the public URL, which all processes of the cluster share, as behind an Ingress
 	receive atomic.Pointer[webhook.Receiver]
 }
@@ -96,7 +100,7 @@ func (f *fleet) addCluster(options ...simkube.Options) *fleet {
 	f.must(err)
 	admin, err := dynamic.NewForConfig(kube.Config())
 	f.must(err)
-	f = &fleet{t: f.t, kube: kube, admin: admin, sim: f.sim, fault: f.fault, routes: f.routes, public: "https://" + host}
+	f = &fleet{t: f.t, kube: kube, admin: admin, sim: f.sim, fault: f.fault, routes: f.routes, own: ownNamespace, public: "https://" + host}
 	f.routes.mu.Lock()
 	defer f.routes.mu.Unlock()
 	f.routes.by[host] = f
@@ -143,18 +147,14 @@ func (f *fleet) runOperator() {
 
 // routes delivers the messages of SMN to the receivers, by host.
 type routes struct {
-	mu     sync.Mutex
-	by     map[string]*fleet
-	doctor http.RoundTripper // to the receiver of doctor --listen
+	mu sync.Mutex
+	by map[string]*fleet
 }
 
 func (r *routes) RoundTrip(req *http.Request) (*http.Response, error) {
 	r.mu.Lock()
-	f, doctor := r.by[req.URL.Host], r.doctor
+	f := r.by[req.URL.Host]
 	r.mu.Unlock()
-	if req.URL.Host == doctorHost {
-		return doctor.RoundTrip(req)
-	}
 	if f == nil {
 		return nil, fmt.Errorf("no such host %s", req.URL.Host)
 	}
@@ -220,7 +220,7 @@ func (f *fleet) options(transport http.RoundTripper) app.Options {
 	return app.Options{
 		PublicURL: public, Mode: v1alpha1.ModeAuto, CertHosts: []string{f.sim.CertHost()},
 		ConfirmHosts: []string{f.sim.ConfirmHost()}, SMNClient: smnClient(transport), Transport: transport, Env: f.env(),
-		Version: "test", Log: zap.NewNop(), Now: time.Now,
+		LeaseNamespace: f.own, Version: "test", Log: zap.NewNop(), Now: time.Now,
 	}
 }
 
@@ -264,6 +264,8 @@ func (o eventHook) Event(t *autopilot.Target, a *v1alpha1.RdsAutopilot, e autopi
 		o.event("", e)
 	}
 }
+
+func (o eventHook) TopicEvent(e autopilot.Event) { o.event("", e) }
 
 // smnClient gets certificates and follows links for the receiver, without a network.
 func smnClient(cloud http.RoundTripper) *http.Client {

@@ -30,8 +30,9 @@ type DesiredAlarms struct {
 	Recommends      bool   // the owner changes nothing, so its rules claim nothing
 	Recorded        Alarms // what is recorded in its status
 	TopicURN        string // to notify; empty means that there is none yet
+	InstanceID      string
 	Engine          string // of the instance, such as MySQL
-	Dimension       string // of all rules, as name:value
+	Dimension       string // of all rules, as name:value; empty means the dimension of the instance
 	Rules           []DesiredRule
 	Renewed         bool      // this process has not applied this policy yet, so a difference is no act of others
 	NotBefore       time.Time // ignore lists that were read before this time
@@ -67,7 +68,7 @@ type Claim struct {
 	Holds   bool   // this object does: the list has a rule of its own, and it has precedence
 	By      string // another object does, as NAMESPACE/NAME; empty if there is none
 	Cluster string // of that object, if it is in another one
-	Rule    string // the name of its rule
+	Rules   string // the names of its rules, with * in place of the metric
 }
 
 // Errors of arming. They decide the reason of the condition Armed, and when arming is tried again.
