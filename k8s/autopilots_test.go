@@ -3,10 +3,7 @@
 package k8s_test
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -24,11 +21,16 @@ import (
 	"github.com/mcsps/rds-autopilot/test/apiserver"
 )
 
-func TestCreatedAutopilotHasOwnerAndFinalizer(t *testing.T) {
+func TestCreatedAutopilotHasAnOwnerAndNoFinalizer(t *testing.T) {
 	t.Parallel()
 	k := newKube(t)
 	c := k.connect(t)
-	a := k.createAutopilot(t, c, "shop")
+	k.createAutopilot(t, c, "shop")
+	object, err := k.rdsAutopilots(t).Get(t.Context(), "shop", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := k.live(t, c, "shop")
 	rds, err := c.LiveTarget(t.Context(), k.namespace, "shop")
 	if err != nil {
 		t.Fatal(err)
@@ -37,99 +39,17 @@ func TestCreatedAutopilotHasOwnerAndFinalizer(t *testing.T) {
 	want := []metav1.OwnerReference{{
 		APIVersion: "otc.mcsps.de/v1alpha1", Kind: "Rds", Name: "shop", UID: rds.UID, Controller: &no, BlockOwnerDeletion: &no,
 	}}
-	if diff := cmp.Diff(want, a.OwnerReferences); diff != "" {
+	if diff := cmp.Diff(want, object.GetOwnerReferences()); diff != "" {
 		t.Errorf("owner (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{autopilotv1.Finalizer}, a.Finalizers); diff != "" {
-		t.Errorf("finalizers (-want +got):\n%s", diff)
+	if len(object.GetFinalizers()) > 0 {
+		t.Errorf("its deletion would wait for %v", object.GetFinalizers())
 	}
 	if err := c.CreateAutopilot(t.Context(), rds); err != nil {
 		t.Errorf("the second time: %v", err)
 	}
 	if again := k.live(t, c, "shop"); again.UID != a.UID || again.ResourceVersion != a.ResourceVersion {
 		t.Errorf("after the second time: %v", again)
-	}
-}
-
-// TestFinalizersOfOthersStay has more of them than the caches keep.
-func TestFinalizersOfOthersStay(t *testing.T) {
-	t.Parallel()
-	k := newKube(t)
-	c := k.connect(t)
-	k.createAutopilot(t, c, "shop")
-	var others []string
-	for i := range 100 {
-		others = append(others, fmt.Sprintf("example.com/other-%d", i))
-	}
-	set := func(finalizers []string) {
-		t.Helper()
-		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"finalizers": finalizers}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := k.rdsAutopilots(t).Patch(t.Context(), "shop", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	stored := func() []string {
-		t.Helper()
-		object, err := k.rdsAutopilots(t).Get(t.Context(), "shop", metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return object.GetFinalizers()
-	}
-	set(append(others, autopilotv1.Finalizer))
-	read := k.live(t, c, "shop")
-	if err := c.RemoveFinalizer(t.Context(), read); err != nil {
-		t.Fatal(err)
-	}
-	if left := stored(); !slices.Equal(left, others) {
-		t.Errorf("after ours was removed: %v", left)
-	}
-	if err := c.RemoveFinalizer(t.Context(), read); !errors.Is(err, autopilot.ErrConflict) {
-		t.Errorf("removed with an old version: %v", err)
-	}
-	kept, err := c.SetFinalizer(t.Context(), k.live(t, c, "shop"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if with := stored(); !slices.Equal(with, append(others, autopilotv1.Finalizer)) {
-		t.Errorf("after ours was added: %v", with)
-	}
-	if again, err := c.SetFinalizer(t.Context(), kept); err != nil || again.ResourceVersion != kept.ResourceVersion {
-		t.Errorf("set twice: %v, written: %v", err, again.ResourceVersion != kept.ResourceVersion)
-	}
-	set(nil)
-}
-
-func TestDeleteAutopilotWaitsForTheFinalizerAndSparesOthersOfItsName(t *testing.T) {
-	t.Parallel()
-	k := newKube(t)
-	c := k.connect(t)
-	made := k.createAutopilot(t, c, "shop")
-	another := made.DeepCopy()
-	another.UID = "someone-else"
-	if err := c.DeleteAutopilot(t.Context(), another); !errors.Is(err, autopilot.ErrConflict) {
-		t.Errorf("delete another object of that name: %v", err)
-	}
-	if err := c.DeleteAutopilot(t.Context(), made); err != nil {
-		t.Fatal(err)
-	}
-	ending := k.live(t, c, "shop")
-	if ending.DeletionTimestamp == nil {
-		t.Fatal("it is not being deleted")
-	}
-	for range 2 { // the second time it is gone
-		if err := c.RemoveFinalizer(t.Context(), ending); err != nil {
-			t.Error(err)
-		}
-		if err := c.DeleteAutopilot(t.Context(), made); err != nil {
-			t.Error(err)
-		}
-	}
-	if _, err := c.WriteStatus(t.Context(), made, withGeneration(made, 7)); !errors.Is(err, autopilot.ErrGone) {
-		t.Errorf("status of what is gone: %v", err)
 	}
 }
 
@@ -209,7 +129,7 @@ func TestStatusOfAnOldVersionIsAConflict(t *testing.T) {
 func TestWriteStatusReturnsAnErrorWhenAnOlderCRDLacksTheField(t *testing.T) {
 	t.Parallel()
 	cluster := apiserver.Own(t, apiserver.Options{CRDs: crds})
-	c, err := k8s.Connect(t.Context(), cluster.Config(), k8s.Options{Version: "test", Log: zap.NewNop()})
+	c, err := k8s.Connect(t.Context(), cluster.Config(), k8s.Options{Version: "test", Own: "default", Log: zap.NewNop()})
 	if err != nil {
 		t.Fatal(err)
 	}

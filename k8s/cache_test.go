@@ -67,27 +67,20 @@ func TestIndexesFollowTheStatus(t *testing.T) {
 	c := k.connect(t, k.namespace)
 	run(t, c)
 	a := k.createAutopilot(t, c, "shop")
-	setTopic := func(topic string) {
+	setRule := func(id string) {
 		t.Helper()
 		armed := a.Status
-		armed.Alarms.TopicURN = topic
+		armed.Alarms.Rules = []autopilotv1.Rule{{Metric: autopilotv1.MetricCPU, AlarmID: id}}
 		var err error
 		if a, err = c.WriteStatus(t.Context(), a, armed); err != nil {
 			t.Fatal(err)
 		}
 	}
-	found := func(topic string) int { return len(c.ByTopic(topic)) }
-	second := "urn:smn:eu-de:p:" + autopilotv1.CloudName(k.namespace, "shop", string(a.UID))
-	first := second + "9"
-	setTopic(first)
-	eventually(t, "it is found by its topic", func() bool { return found(first) == 1 })
-	setTopic(second)
-	eventually(t, "it is found by its new topic", func() bool { return found(second) == 1 && found(first) == 0 })
-	setTopic("")
-	eventually(t, "it is not found by a topic", func() bool { return found(second) == 0 })
-	if !c.Expects(second) || c.Expects(first) || c.Expects("") || found("") != 0 {
-		t.Errorf("expects the topic of its name: %t, and another: %t", c.Expects(second), c.Expects(first))
-	}
+	found := func(id string) int { return len(c.ByRule(id)) }
+	setRule("al1")
+	eventually(t, "it is found by its rule", func() bool { return found("al1") == 1 })
+	setRule("al2")
+	eventually(t, "it is found by its new rule", func() bool { return found("al2") == 1 && found("al1") == 0 })
 
 	const cert = "https://smn.example/smn/SMN_eu-de_0f1e.pem"
 	if err := c.WriteIntake(t.Context(), a, autopilotv1.Intake{SigningCertURL: cert}); err != nil {
@@ -97,13 +90,6 @@ func TestIndexesFollowTheStatus(t *testing.T) {
 	if c.SignedBefore("") || c.SignedBefore(cert+"x") {
 		t.Error("another certificate is known too")
 	}
-
-	byID := func(id string) int { return len(c.TargetsByInstance(id)) }
-	eventually(t, "the Rds is found by its instance", func() bool { return byID("instance-shop") == 1 })
-	if _, err := k.rdss(t).Patch(t.Context(), "shop", types.MergePatchType, []byte(`{"status":{"id":"another"}}`), metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the Rds is found by its new instance", func() bool { return byID("another") == 1 && byID("instance-shop") == 0 })
 }
 
 // The operator drops spec.autopilot within a second. The callback must see the version in between.
@@ -151,38 +137,5 @@ func TestOnlyWatchedNamespacesAreInTheCache(t *testing.T) {
 	})
 	if c.Target(third.namespace, "shop") != nil {
 		t.Error("the cache has a namespace that is not watched")
-	}
-	if live, err := c.LiveAutopilots(t.Context()); err != nil || len(live) != 2 {
-		t.Errorf("live: %d, %v", len(live), err)
-	}
-}
-
-func TestAutopilotOfDoctorIsFoundByItsTopicAlone(t *testing.T) {
-	t.Parallel()
-	k := newKube(t)
-	c := k.connect(t, k.namespace)
-	var seen calls[*autopilotv1.RdsAutopilot]
-	if err := c.OnAutopilot(seen.add); err != nil {
-		t.Fatal(err)
-	}
-	const name, topic = "autopilot-doctor-x", "urn:smn:eu-de:p:autopilot-doctor_x_y"
-	if err := c.CreateForDoctor(t.Context(), k.namespace, name); err != nil {
-		t.Fatal(err)
-	}
-	patch := []byte(`{"status":{"alarms":{"topicURN":"` + topic + `"}}}`)
-	if _, err := k.rdsAutopilots(t).Patch(t.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
-		t.Fatal(err)
-	}
-	run(t, c)
-	k.createAutopilot(t, c, "shop")
-	eventually(t, "it is found by its topic", func() bool { return len(c.ByTopic(topic)) == 1 })
-	eventually(t, "there was a call for the other one", func() bool { return len(seen.all()) > 0 })
-	if _, found := c.Autopilot(k.namespace, name); found || len(each(c.EachAutopilot)) != 1 {
-		t.Error("it is an autopilot like any other")
-	}
-	for _, pair := range seen.all() {
-		if pair[1] != nil && pair[1].Name == name {
-			t.Error("there was a call for it")
-		}
 	}
 }

@@ -14,7 +14,6 @@ import (
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
@@ -129,14 +128,12 @@ func TestRequestsEndAfterFifteenSecondsWithoutAnAnswer(t *testing.T) {
 		defer c.Close()
 		connected = true
 		ctx := context.Background()
-		one := &autopilotv1.RdsAutopilot{ObjectMeta: metav1.ObjectMeta{Namespace: "db", Name: "one", UID: "uid"}}
 		for name, call := range map[string]func() error{
 			"get Rds":       func() error { _, err := c.LiveTarget(ctx, "db", "one"); return err },
 			"get autopilot": func() error { _, err := c.LiveAutopilot(ctx, "db", "one"); return err },
-			"list":          func() error { _, err := c.LiveAutopilots(ctx); return err },
-			"get by topic":  func() error { _, err := c.ByTopicLive(ctx, "autopilot_ns_db_12345678"); return err },
+			"get topic":     func() error { _, err := c.LiveTopic(ctx); return err },
+			"write topic":   func() error { return c.WriteTopic(ctx, autopilotv1.Topic{}) },
 			"patch":         func() error { _, err := c.PatchRds(ctx, targetOf40GB(), toSize("50")); return err },
-			"delete":        func() error { return c.DeleteAutopilot(ctx, one) },
 			"cluster id":    func() error { _, err := c.ClusterID(ctx); return err },
 		} {
 			start := time.Now()

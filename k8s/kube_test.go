@@ -89,7 +89,7 @@ func realKube(t *testing.T) kube {
 // connect returns a connection of the service that watches these namespaces, or all.
 func (k kube) connect(t *testing.T, namespaces ...string) *k8s.Cluster {
 	t.Helper()
-	c, err := k8s.Connect(t.Context(), k.service, k8s.Options{Version: "test", Namespaces: namespaces, Log: zap.NewNop()})
+	c, err := k8s.Connect(t.Context(), k.service, k8s.Options{Version: "test", Namespaces: namespaces, Own: k.namespace, Log: zap.NewNop()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ func TestStatusPatchHoldsOnlyWhatDiffers(t *testing.T) {
 	full := autopilotv1.Status{
 		ObservedGeneration: 7,
 		Instance:           &autopilotv1.Instance{ID: "a", Status: "ACTIVE", VolumeGB: 40},
-		Alarms:             autopilotv1.Alarms{TopicURN: "urn:a", SubscriptionURN: "urn:a:1"},
+		Alarms:             autopilotv1.Alarms{Refused: "quota"},
 		Pending:            intent,
 		Changes:            []autopilotv1.Change{{Kind: autopilotv1.KindVolume, To: "40", CompletionTime: at}},
 	}
@@ -34,8 +34,8 @@ func TestStatusPatchHoldsOnlyWhatDiffers(t *testing.T) {
 		{"nothing differs", func(*autopilotv1.Status) {}, ``},
 		{"a number", func(s *autopilotv1.Status) { s.ObservedGeneration++ }, `{"observedGeneration":8}`},
 		{"a field is removed", func(s *autopilotv1.Status) { s.Pending = nil }, `{"pending":null}`},
-		{"a member of an object is removed", func(s *autopilotv1.Status) { s.Alarms.SubscriptionURN = "" },
-			`{"alarms":{"subscriptionURN":null}}`},
+		{"a member of an object is removed", func(s *autopilotv1.Status) { s.Alarms = autopilotv1.Alarms{} },
+			`{"alarms":null}`},
 		{"a list is sent whole", func(s *autopilotv1.Status) {
 			s.Changes = append([]autopilotv1.Change{{Kind: autopilotv1.KindFlavor, To: "x", CompletionTime: at}}, s.Changes...)
 		}, `{"changes":[

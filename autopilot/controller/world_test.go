@@ -129,7 +129,7 @@ func (w *world) process() *Controller {
 	w.t.Helper()
 	config := w.kube.Config()
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return transport{w, next} })
-	cluster, err := k8s.Connect(w.t.Context(), config, k8s.Options{Version: "test", Log: zap.NewNop()})
+	cluster, err := k8s.Connect(w.t.Context(), config, k8s.Options{Version: "test", Own: "default", Log: zap.NewNop()})
 	w.must(err)
 	c := New(Options{
 		Kube: eventRecorder{cluster, w}, Cloud: cloud{w}, Mode: v1alpha1.ModeAuto,

@@ -79,7 +79,7 @@ func BenchmarkMessages(b *testing.B) {
 			b.Fatal(err)
 		}
 		rule, _ := db.Rule(v1alpha1.MetricStorage)
-		topics[i], rules[i] = a.Status.Alarms.TopicURN, rule.ID
+		topics[i], rules[i] = w.TopicURN(), rule.ID
 	}
 	alarm := func(i int) []byte {
 		body, err := w.Cloud.SignedAlarm(fmt.Sprintf("%032x", time.Now().UnixNano()), topics[i], rules[i], 85)

@@ -212,7 +212,7 @@ func (f *fleet) alarm(b *testing.B) [][]byte {
 	messages := make([][]byte, f.size)
 	err := each(fleetWriters, f.size, func(i int) (err error) {
 		a := &f.all[i].Status
-		messages[i], err = f.Cloud.SignedAlarm(fmt.Sprintf("%032x", time.Now().UnixNano()), a.Alarms.TopicURN, a.Alarms.Rules[0].AlarmID, stormUsedGB)
+		messages[i], err = f.Cloud.SignedAlarm(fmt.Sprintf("%032x", time.Now().UnixNano()), f.TopicURN(), a.Alarms.Rules[0].AlarmID, stormUsedGB)
 		return err
 	})
 	if err != nil {

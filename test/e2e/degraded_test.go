@@ -71,7 +71,7 @@ func TestServiceRecoversFromOutages(t *testing.T) {
 	alarms := wait(t, "it is armed", world.Armed).Status.Alarms
 	post := func(t *testing.T, n, want int) {
 		t.Helper()
-		body, err := w.Cloud.SignedAlarm(fmt.Sprintf("%032x", n), alarms.TopicURN, alarms.Rules[0].AlarmID, 95)
+		body, err := w.Cloud.SignedAlarm(fmt.Sprintf("%032x", n), w.TopicURN(), alarms.Rules[0].AlarmID, 95)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -98,9 +98,9 @@ func TestServiceRecoversFromOutages(t *testing.T) {
 			return len(a.Status.Intake.Signals) > 0 && armed != nil && armed.Reason == "CloudUnreachable"
 		})
 		waitMetric(t, p, 1, "rds_autopilot_not_armed", "reason=CloudUnreachable")
-		// The topic is not in the cache and the project is unknown, so the receiver asks the API server.
+		// The topic has another name.
 		body := w.Cloud.Sign(simcloud.Envelope{
-			Type: "Notification", MessageID: strings.Repeat("e", 32), TopicURN: alarms.TopicURN + "x", Message: "{}",
+			Type: "Notification", MessageID: strings.Repeat("e", 32), TopicURN: w.TopicURN() + "x", Message: "{}",
 			Timestamp: time.Now().UTC().Format("2006-01-02T15:04:05Z"),
 		}).JSON()
 		if status, text, err := w.Post(world.Within(t), body); err != nil || status != 200 || strings.TrimSpace(text) != "foreign" {

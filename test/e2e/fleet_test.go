@@ -155,15 +155,15 @@ func (f *fleet) add(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	rap, err := f.raps.Create(ctx, &unstructured.Unstructured{Object: map[string]any{
+	_, err = f.raps.Create(ctx, &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": v1alpha1.GroupVersion().String(), "kind": v1alpha1.Kind,
-		"metadata": map[string]any{"name": name, "finalizers": []any{v1alpha1.Finalizer}},
+		"metadata": map[string]any{"name": name},
 		"spec":     map[string]any{"storage": map[string]any{"alarm": map[string]any{"count": int64(1)}}},
 	}}, metav1.CreateOptions{})
 	if err != nil {
 		return err
 	}
-	created, err := f.arm(ctx, name, string(rap.GetUID()), in)
+	created, err := f.arm(ctx, name, in)
 	if err != nil {
 		return err
 	}
@@ -175,17 +175,9 @@ func (f *fleet) add(ctx context.Context, name string) error {
 	return err
 }
 
-// arm creates topic, subscription and rules as the service would.
-func (f *fleet) arm(ctx context.Context, name, uid string, in simcloud.Instance) (created v1alpha1.Alarms, err error) {
-	base, mark := v1alpha1.CloudName(metav1.NamespaceDefault, name, uid), alarms.Mark(metav1.NamespaceDefault, name, f.clusterID)
-	if created.TopicURN, err = f.cloud.CreateTopic(ctx, base, mark); err != nil {
-		return created, err
-	}
-	if created.SubscriptionURN, err = f.cloud.Subscribe(ctx, created.TopicURN, "http", f.PublicURL(), "rds-autopilot"); err != nil {
-		return created, err
-	}
-	f.Cloud.Confirm(created.SubscriptionURN)
-	created.Subscription = v1alpha1.SubscriptionConfirmed
+// arm creates the rules as the service would, without the topic, which the service adds.
+func (f *fleet) arm(ctx context.Context, name string, in simcloud.Instance) (created v1alpha1.Alarms, err error) {
+	mark := alarms.Mark{Namespace: metav1.NamespaceDefault, Name: name, Cluster: f.clusterID}
 	for _, r := range []struct {
 		metric                v1alpha1.Metric
 		series                string
@@ -195,10 +187,10 @@ func (f *fleet) arm(ctx context.Context, name, uid string, in simcloud.Instance)
 		{v1alpha1.MetricMemory, "rds002_mem_util", 300, 3, 1800},
 	} {
 		id, err := f.cloud.CreateRule(ctx, otc.Rule{
-			Name: alarms.RuleName(base, r.metric), Description: mark, Namespace: otc.MetricNamespace, Metric: r.series,
+			Name: mark.RuleName(r.metric), Description: mark.String(), Namespace: otc.MetricNamespace, Metric: r.series,
 			Dimension: "rds_cluster_id", DimensionValue: in.ID, Period: r.period, Count: r.count, Repeat: r.repeat,
 			Filter: "average", Comparison: ">=", Threshold: 90, Unit: "%", Level: 2,
-			Enabled: true, ActionEnabled: true, AlarmActions: []string{created.TopicURN}, OKActions: []string{created.TopicURN},
+			Enabled: true,
 		})
 		if err != nil {
 			return created, err

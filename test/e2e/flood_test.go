@@ -54,7 +54,7 @@ func TestAlarmsAreStoredWhileTheReceiverIsFlooded(t *testing.T) {
 		t.Fatal("no rule")
 	}
 	alarm := func(i int) []byte {
-		body, err := w.Cloud.SignedAlarm(fmt.Sprintf("%032x", i+1), a.Status.Alarms.TopicURN, rule.ID, 95)
+		body, err := w.Cloud.SignedAlarm(fmt.Sprintf("%032x", i+1), w.TopicURN(), rule.ID, 95)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -42,7 +42,7 @@ func TestTwoReplicasConvergeToOneState(t *testing.T) {
 			t.Fatal(err)
 		}
 		return w.Cloud.Sign(simcloud.Envelope{
-			Type: "Notification", MessageID: fmt.Sprintf("%032x", n), TopicURN: a.Status.Alarms.TopicURN, Message: text,
+			Type: "Notification", MessageID: fmt.Sprintf("%032x", n), TopicURN: w.TopicURN(), Message: text,
 			Timestamp: begin.UTC().Format("2006-01-02T15:04:05Z"),
 		}).JSON()
 	}

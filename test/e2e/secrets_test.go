@@ -57,7 +57,7 @@ func TestNoSecretIsEverShown(t *testing.T) {
 	}
 	post := func(e simcloud.Envelope, alter func([]byte) []byte, want int) {
 		t.Helper()
-		e.TopicURN, e.Timestamp = a.Status.Alarms.TopicURN, time.Now().UTC().Format("2006-01-02T15:04:05Z")
+		e.TopicURN, e.Timestamp = w.TopicURN(), time.Now().UTC().Format("2006-01-02T15:04:05Z")
 		signed := w.Cloud.Sign(e)
 		secrets["the signature of a "+e.Type+" "+fmt.Sprint(len(secrets))] = signed.Signature
 		body := signed.JSON()
@@ -74,7 +74,7 @@ func TestNoSecretIsEverShown(t *testing.T) {
 	}
 	secrets["the token of a link"] = "link-token-shh"
 	link := func(host string) string {
-		return "https://" + host + "/smn/subscription/confirm?token=link-token-shh&topic_urn=" + url.QueryEscape(a.Status.Alarms.TopicURN)
+		return "https://" + host + "/smn/subscription/confirm?token=link-token-shh&topic_urn=" + url.QueryEscape(w.TopicURN())
 	}
 	const notification = simcloud.TypeNotification
 	secrets["the text of a message"] = "message-shh"

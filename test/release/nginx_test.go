@@ -183,7 +183,7 @@ func armedTargets(ctx context.Context, t *testing.T, w *world.World) (targets []
 		if err != nil {
 			t.Fatal(err)
 		}
-		targets = append(targets, target{a.Status.Alarms.TopicURN, a.Status.Alarms.Rules[i/len(all)].AlarmID})
+		targets = append(targets, target{w.TopicURN(), a.Status.Alarms.Rules[i/len(all)].AlarmID})
 	}
 	return targets
 }

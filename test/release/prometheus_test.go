@@ -222,7 +222,7 @@ func TestPrometheusShowsPanelsAndFiresAlerts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	forged := w.Cloud.Sign(simcloud.Envelope{TopicURN: a.Status.Alarms.TopicURN, Subject: "s", Message: "{}"})
+	forged := w.Cloud.Sign(simcloud.Envelope{TopicURN: w.TopicURN(), Subject: "s", Message: "{}"})
 	forged.Message = "changed after it was signed"
 	for range 40 { // more than the good ones
 		if status, _, err := w.Post(world.Within(t), forged.JSON()); status != http.StatusForbidden || err != nil {

@@ -114,7 +114,7 @@ func (c *controls) loses(d simcloud.Delivery) bool {
 	lost := c.dropping && d.Type == simcloud.TypeNotification
 	c.mu.Unlock()
 	if lost {
-		c.printStep(actorSMN, c.about(d.TopicURN), "loses message %s", short(d.MessageID))
+		c.printStep(actorSMN, c.about(d), "loses message %s", short(d.MessageID))
 	}
 	return lost
 }
@@ -211,7 +211,7 @@ func (c *controls) forge(ctx context.Context, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	id, body, err := forged(ctx, c.world, d.DB)
+	id, body, err := forged(c.world, d.DB)
 	if err != nil {
 		return "", err
 	}

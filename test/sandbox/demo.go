@@ -187,7 +187,7 @@ func (s *scenario) arm(ctx context.Context) error {
 // forge posts a message that was changed after it was signed, and returns its id.
 func (s *scenario) forge(ctx context.Context) (string, error) {
 	db := s.dbs[0]
-	id, body, err := forged(ctx, s.world, db)
+	id, body, err := forged(s.world, db)
 	if err != nil {
 		return "", err
 	}

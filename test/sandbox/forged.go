@@ -3,7 +3,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"time"
 
@@ -13,18 +12,17 @@ import (
 )
 
 // forged makes a message about a database that was changed after it was signed.
-func forged(ctx context.Context, w *world.World, db *world.DB) (id string, body []byte, err error) {
+func forged(w *world.World, db *world.DB) (id string, body []byte, err error) {
 	rule, ok := db.Rule(v1alpha1.MetricStorage)
-	a, err := db.Autopilot(ctx)
-	if err != nil || !ok {
-		return "", nil, errors.Join(errors.New("no rule to forge a message of"), err)
+	if !ok {
+		return "", nil, errors.New("no rule to forge a message of")
 	}
 	now := time.Now()
 	subject, harmless, err := w.Cloud.AlarmMessage(rule.ID, simcloud.StateAlarm, 75, now, now)
 	if err != nil {
 		return "", nil, err
 	}
-	envelope := w.Cloud.Sign(simcloud.Envelope{TopicURN: a.Status.Alarms.TopicURN, Subject: subject, Message: harmless})
+	envelope := w.Cloud.Sign(simcloud.Envelope{TopicURN: w.TopicURN(), Subject: subject, Message: harmless})
 	if _, envelope.Message, err = w.Cloud.AlarmMessage(rule.ID, simcloud.StateAlarm, 99, now, now); err != nil {
 		return "", nil, err
 	}

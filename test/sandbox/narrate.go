@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -41,10 +42,10 @@ func (n narrator) options() world.Options {
 	}
 }
 
-// about finds the database in the name of a topic.
-func (n narrator) about(topic string) string {
+// about finds the database in the name of the rule whose alarm a message has.
+func (n narrator) about(d simcloud.Delivery) string {
 	for _, name := range n.names {
-		if strings.Contains(topic, "_"+name+"_") {
+		if bytes.Contains(d.Body, []byte("_"+name+"_")) {
 			return name
 		}
 	}
@@ -53,7 +54,7 @@ func (n narrator) about(topic string) string {
 
 // sending is called before each attempt to deliver a message, and lets it pass.
 func (n narrator) sending(d simcloud.Delivery) simcloud.DeliveryFault {
-	name := n.about(d.TopicURN)
+	name := n.about(d)
 	if len(d.Attempts) > 0 {
 		n.printStep(actorSMN, name, "tries message %s again", short(d.MessageID))
 		return simcloud.DeliveryFault{}
@@ -93,7 +94,7 @@ func (n narrator) sending(d simcloud.Delivery) simcloud.DeliveryFault {
 // sent is called after each attempt. One that went well is logged by the service.
 func (n narrator) sent(d simcloud.Delivery) {
 	if last := d.Attempts[len(d.Attempts)-1]; d.State != simcloud.Delivered {
-		n.printStep(actorSMN, n.about(d.TopicURN), "message %s was not taken: status %d %s", short(d.MessageID), last.Status, last.Err)
+		n.printStep(actorSMN, n.about(d), "message %s was not taken: status %d %s", short(d.MessageID), last.Status, last.Err)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -204,6 +205,16 @@ func (w *World) watched() string {
 
 // PublicURL returns the URL to which the cloud posts its messages: the ingress, and the path of the webhook.
 func (w *World) PublicURL() string { return w.Ingress.URL + "/smn" }
+
+// TopicURN returns the URN of the topic of the installation; empty if there is none.
+func (w *World) TopicURN() string {
+	for _, t := range w.Cloud.Topics() {
+		if strings.HasPrefix(t.Name, "rds-autopilot_") {
+			return t.URN
+		}
+	}
+	return ""
+}
 
 // Kubeconfig returns a file with the service's own access, which has only the rights of deploy/rbac.yaml. It leads through the
 // proxy if Options.Kube has a hook.

@@ -109,21 +109,18 @@ func (c *chaos) checkAutopilot(db *database, in simcloud.Instance, a *v1alpha1.R
 	if s.Instance == nil || int(s.Instance.VolumeGB) != in.VolumeGB || s.Instance.Flavor != in.Flavor || s.Instance.ID != in.ID {
 		report(db.Name, "the autopilot knows %+v, the cloud has %s with %d GB and %s", s.Instance, in.ID, in.VolumeGB, in.Flavor)
 	}
-	base := "autopilot_" + db.Namespace + "_" + db.Name + "_" + string(a.UID)[:8]
-	topics, subscriptions := c.Cloud.Topics(), c.Cloud.Subscriptions()
-	if n := count(topics, func(t simcloud.Topic) bool { return t.Name == base && t.URN == s.Alarms.TopicURN }); n != 1 {
-		report(db.Name, "%d topics %s with the recorded URN %q", n, base, s.Alarms.TopicURN)
-	}
-	if n := count(subscriptions, func(x simcloud.Subscription) bool {
-		return x.TopicURN == s.Alarms.TopicURN && x.URN == s.Alarms.SubscriptionURN && x.Status == simcloud.Confirmed && x.Endpoint == c.PublicURL()
+	topic := c.TopicURN()
+	if n := count(c.Cloud.Subscriptions(), func(x simcloud.Subscription) bool {
+		return x.TopicURN == topic && x.Status == simcloud.Confirmed && x.Endpoint == c.PublicURL()
 	}); n != 1 {
-		report(db.Name, "%d confirmed subscriptions of our URL with the recorded URN", n)
+		report(db.Name, "%d confirmed subscriptions of our URL", n)
 	}
+	prefix := "autopilot_" + db.Namespace + "_" + db.Name + "_"
 	for metric, threshold := range map[v1alpha1.Metric]int{v1alpha1.MetricStorage: thresholdOf(in.VolumeGB), v1alpha1.MetricCPU: 90, v1alpha1.MetricMemory: 90} {
 		i := slices.IndexFunc(s.Alarms.Rules, func(r v1alpha1.Rule) bool { return r.Metric == metric })
 		if i < 0 || count(c.Cloud.Rules(), func(r simcloud.Rule) bool {
-			return r.Name == base+"_"+string(metric) && r.ID == s.Alarms.Rules[i].AlarmID && int(r.Condition.Value) == threshold && r.Enabled &&
-				r.ActionEnabled && len(r.AlarmActions) == 1 && slices.Equal(r.AlarmActions[0].NotificationList, []string{s.Alarms.TopicURN})
+			return strings.HasPrefix(r.Name, prefix) && r.ID == s.Alarms.Rules[i].AlarmID && int(r.Condition.Value) == threshold && r.Enabled &&
+				r.ActionEnabled && len(r.AlarmActions) == 1 && slices.Equal(r.AlarmActions[0].NotificationList, []string{topic})
 		}) != 1 {
 			report(db.Name, "not one %s rule as recorded and with a threshold of %d %%", metric, threshold)
 		}
