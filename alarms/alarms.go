@@ -142,7 +142,7 @@ func (a *Alarms) Claim(ctx context.Context, namespace, name string, ids []string
 		case mark == own:
 			claim.Holds = true
 		case other == Mark{} || mark.String() < other.String():
-			other, claim.Rule = mark, r.Name
+			other = mark
 		}
 	}
 	if (other == Mark{}) {
@@ -151,7 +151,7 @@ func (a *Alarms) Claim(ctx context.Context, namespace, name string, ids []string
 	if claim.Holds && own.String() < other.String() {
 		return v1alpha1.Claim{Holds: true}, nil
 	}
-	claim.Holds, claim.By = false, other.Namespace+"/"+other.Name
+	claim = v1alpha1.Claim{By: other.Namespace + "/" + other.Name, Rules: other.ruleBase() + "_*"}
 	if other.Cluster != own.Cluster {
 		claim.Cluster = other.Cluster
 	}

@@ -3,12 +3,12 @@
 package alarms_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -17,37 +17,24 @@ import (
 	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
 )
 
-func TestEnsureCreatesOneTopicOneSubscriptionThreeRules(t *testing.T) {
+func TestEnsureCreatesARuleForEachMetricAndRecordsEachBeforeTheNext(t *testing.T) {
 	w := newWorld(t)
 	var steps []string
-	_, _, err := w.ensureWith(t.Context(), w.alarms, w.desired(), w.recorded, nil, func(observed v1alpha1.Alarms) error {
-		steps = append(steps, fmt.Sprintf("recorded %v %v %d; exist %d %d %d", observed.TopicURN != "", observed.Subscription,
-			len(observed.Rules), len(w.sim.Topics()), len(w.sim.Subscriptions()), len(w.sim.Rules())))
+	_, restored, err := w.alarms.Ensure(t.Context(), w.desired(), func(observed v1alpha1.Alarms) error {
+		steps = append(steps, fmt.Sprintf("%d recorded, %d exist", len(observed.Rules), len(w.sim.Rules())))
 		return w.record(observed)
 	})
-	if err != nil {
-		t.Fatal(err)
+	if err != nil || len(restored) > 0 {
+		t.Fatal(err, restored)
 	}
-	if diff := cmp.Diff([]string{
-		"recorded true  0; exist 1 0 0", // before anything is sent to the topic
-		"recorded true  1; exist 1 0 1",
-		"recorded true  2; exist 1 0 2",
-		"recorded true  3; exist 1 0 3",
-		"recorded true Pending 3; exist 1 1 3",
-	}, steps); diff != "" {
+	if diff := cmp.Diff([]string{"1 recorded, 1 exist", "2 recorded, 2 exist", "3 recorded, 3 exist"}, steps); diff != "" {
 		t.Error(diff)
 	}
-	w.checkRecord()
 	rule := w.sim.Rules()[0]
-	topic := w.sim.Topics()[0]
-	const mark = "rds-autopilot shop/orders cluster " + clusterID
-	if topic.Name != "autopilot_shop_orders_1b4e28ba" || topic.DisplayName != mark {
-		t.Errorf("topic %+v", topic)
-	}
-	action := []simcloud.Action{{Type: "notification", NotificationList: []string{topic.URN}}}
-	rule.ID, rule.State, rule.UpdateTime = "", "", 0
+	action := []simcloud.Action{{Type: "notification", NotificationList: []string{w.topicURN()}}}
 	if diff := cmp.Diff(simcloud.Rule{
-		Name: "autopilot_shop_orders_1b4e28ba_storage", Description: mark,
+		Name:        "autopilot_shop_orders_" + strings.Split(rule.Name, "_")[3] + "_storage",
+		Description: ourMark,
 		Metric: simcloud.Metric{
 			Namespace: "SYS.RDS", MetricName: "rds039_disk_util",
 			Dimensions: []simcloud.Dimension{{Name: "rds_cluster_id", Value: w.instance}},
@@ -56,164 +43,165 @@ func TestEnsureCreatesOneTopicOneSubscriptionThreeRules(t *testing.T) {
 			Period: 1, Filter: "average", ComparisonOperator: ">=", Value: 75, Unit: "%", Count: 5, SuppressDuration: 900,
 		},
 		Enabled: true, Level: 2, ActionEnabled: true, AlarmActions: action, OKActions: action,
+		ID: rule.ID, State: rule.State, UpdateTime: rule.UpdateTime,
 	}, rule); diff != "" {
 		t.Error(diff)
 	}
-
-	w.sim.ResetRequests()
-	w.ensure(w.desired())
-	if n := len(w.sim.Requests()); n != 2 || len(w.writes()) > 0 {
-		t.Errorf("the second run sent %d requests and wrote %v, want 2 reads", n, w.writes())
-	}
+	w.checkInOrder(w.desired())
+	w.sim.Configure(func(s *simcloud.Settings) { s.Normalizes, s.StateInCapitals = true, true })
+	w.restart()
+	w.checkInOrder(w.desired())
 }
 
-// foreignRule returns a rule of another owner.
-func foreignRule(name, topic string) otc.Rule {
-	return otc.Rule{
-		Name: name, Namespace: "SYS.RDS", Metric: "rds001_cpu_util", Dimension: "rds_cluster_id", DimensionValue: "x",
-		Period: 300, Count: 1, Filter: "average", Comparison: ">=", Threshold: 1, Enabled: true, ActionEnabled: true,
-		AlarmActions: []string{topic}, OKActions: []string{topic},
-	}
-}
-
-// noQuotas is a cloud whose quotas cannot be read.
-type noQuotas struct{ *otc.Cloud }
-
-func (noQuotas) RuleQuota(context.Context) (used, quota int, err error) {
-	return 0, 0, errors.New("not allowed")
-}
-
-func TestEnsureReportsFullQuotaOnceAndRepairsOtherRules(t *testing.T) {
-	w := newWorld(t)
-	for name, tt := range map[string]struct {
-		cloud api
-		want  string
-	}{
-		"quota is readable":     {w.cloud, "quota exceeded: 1 of 1 alarm rules used: the storage rule cannot be created: "},
-		"quota is not readable": {noQuotas{w.cloud}, "quota exceeded: the storage rule cannot be created: "},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w.t = t
-			w.sim.Configure(func(s *simcloud.Settings) { s.RuleQuota = 1000 })
-			w.reset()
-			w.ensure(w.desired())
-			err := errors.Join(
-				deleteRule(v1alpha1.MetricStorage)(w, t.Context()), deleteRule(v1alpha1.MetricCPU)(w, t.Context()),
-				w.cloud.EnableRule(t.Context(), ruleID(w, v1alpha1.MetricMemory), false))
-			if err != nil {
-				t.Fatal(err)
-			}
-			w.sim.Configure(func(s *simcloud.Settings) { s.RuleQuota = 1 })
-			_, _, err = w.ensureWith(t.Context(), w.process(tt.cloud), w.desired(), w.recorded, nil, w.record)
-			if !errors.Is(err, v1alpha1.ErrQuota) || !strings.HasPrefix(err.Error(), tt.want) ||
-				strings.Count(err.Error(), "cannot be created") != 1 || strings.Contains(err.Error(), "\n") {
-				t.Errorf("error %v, want %s", err, tt.want)
-			}
-			if rules := w.sim.Rules(); len(rules) != 1 || !rules[0].Enabled || len(w.recorded.Rules) != 1 {
-				t.Errorf("rules %+v, recorded %+v; want the memory rule enabled", rules, w.recorded.Rules)
-			}
-		})
-	}
-}
-
-// incompleteList is a cloud whose list lacks a rule, as happens when rows move between pages while they are read.
-type incompleteList struct {
-	*otc.Cloud
-	id string
-}
-
-func (h incompleteList) Rules(ctx context.Context) ([]otc.Rule, error) {
-	rules, err := h.Cloud.Rules(ctx)
-	return slices.DeleteFunc(rules, func(r otc.Rule) bool { return r.ID == h.id }), err
-}
-
-func TestRecordedRuleMissingInListIsNotCreatedTwice(t *testing.T) {
+// The list has the states, without a request for each rule.
+func TestEnsureAdoptsStatesFromTheList(t *testing.T) {
 	w := newWorld(t)
 	w.ensure(w.desired())
-	cloud := incompleteList{w.cloud, w.recorded.Rules[0].AlarmID}
-	if _, _, err := w.ensureWith(t.Context(), w.process(cloud), w.desired(), w.recorded, nil, w.record); err != nil {
-		t.Fatal(err)
+	w.must(w.sim.SetWorkload(w.instance, simcloud.Workload{CPUDemand: 2}))
+	w.advance(25 * time.Minute) // longer than three periods of the CPU rule
+	w.checkInOrder(w.desired())
+	if cpu := w.recorded.Rules[1]; cpu.State != v1alpha1.StateAlarm || cpu.StateTime.IsZero() {
+		t.Errorf("recorded %+v", cpu)
 	}
-	w.checkRecord()
 }
 
-func TestRecordedRuleIsKeptAndItsDuplicatesDeleted(t *testing.T) {
+// An interrupted run, a removed status and an object that is made again have lost the record.
+func TestRulesAreFoundByNameAndMarkWithoutARecord(t *testing.T) {
 	w := newWorld(t)
 	w.ensure(w.desired())
-	first := ruleID(w, v1alpha1.MetricStorage)
-	rule, err := w.cloud.Rule(t.Context(), first)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range 2 {
-		if w.recorded.Rules[0].AlarmID, err = w.cloud.CreateRule(t.Context(), rule); err != nil {
-			t.Fatal(err)
+	for _, kept := range []int{0, 1} {
+		w.recorded.Rules = w.recorded.Rules[:kept]
+		if restored := w.ensure(w.desired()); restored != "" || len(w.writes()) > 0 {
+			t.Errorf("restored %q, wrote %v", restored, w.writes())
 		}
+		w.checkInOrder(w.desired())
 	}
-	recorded := w.recorded.Rules[0].AlarmID
-	w.ensure(w.desired())
-	w.checkRecord()
-	if kept := ruleID(w, v1alpha1.MetricStorage); kept != recorded {
-		t.Errorf("kept %s, recorded was %s, created first %s", kept, recorded, first)
-	}
-}
-
-// The credentials may have been changed to those of another project.
-func TestRecordOfAnotherProjectIsNotTrusted(t *testing.T) {
-	w := newWorld(t)
-	urn := "urn:smn:eu-de:" + strings.Repeat("f", 32) + ":" + nameOf(w.desired())
-	w.recorded = v1alpha1.Alarms{
-		TopicURN: urn, SubscriptionURN: urn + ":" + strings.Repeat("a", 32), Subscription: v1alpha1.SubscriptionConfirmed,
-	}
-	w.ensure(w.desired())
-	w.checkRecord()
-	for _, r := range w.sim.Requests() {
-		if strings.Contains(r.URI, strings.Repeat("f", 32)) {
-			t.Errorf("request for a topic of another project: %s", r.URI)
-		}
+	desired := w.desired()
+	desired.Recommends, w.recorded = true, v1alpha1.Alarms{}
+	w.ensure(desired)
+	if diff := cmp.Diff([]string{"UpdateAlarm", "UpdateAlarm", "UpdateAlarm"}, w.writes()); diff != "" {
+		t.Errorf("another mode: %s", diff)
 	}
 }
 
-// The status of an RdsAutopilot may come from a restored backup of another object.
-func TestRecordOfAnotherObjectIsNotTrusted(t *testing.T) {
+func TestRecordedRuleIsKeptAndItsDuplicatesAreDeleted(t *testing.T) {
 	w := newWorld(t)
 	w.ensure(w.desired())
-	theirs := w.objects()
-	other := w.desired()
-	other.Autopilot.UID = "99999999-2fa1-11d2-883f-0016d3cca427"
-	observed, _, err := w.ensureWith(t.Context(), w.alarms, other, w.recorded, nil, noRecord)
-	if err != nil {
-		t.Fatal(err)
+	first := w.recorded.Rules[1].AlarmID
+	second, _ := w.add(func(*otc.Rule) {}), w.add(func(r *otc.Rule) { r.Threshold = 1 })
+	w.recorded.Rules[1].AlarmID = second
+	if restored := w.ensure(w.desired()); restored != "" {
+		t.Errorf("restored %q", restored)
 	}
-	if observed.TopicURN == w.recorded.TopicURN || observed.Rules[0].AlarmID == w.recorded.Rules[0].AlarmID ||
-		len(w.sim.Rules()) != 6 {
-		t.Errorf("adopted the alarms of another object: %+v", observed)
-	}
-	for _, record := range []v1alpha1.Alarms{w.recorded, observed} {
-		if err := w.removeWith(w.alarms, other, record); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if diff := cmp.Diff(theirs, w.objects()); diff != "" {
+	if diff := cmp.Diff([]string{"DeleteAlarm", "DeleteAlarm"}, w.writes()); diff != "" {
 		t.Error(diff)
 	}
+	if kept := w.recorded.Rules[1].AlarmID; kept != second {
+		t.Errorf("kept %s, recorded was %s, created first %s", kept, second, first)
+	}
+	w.checkInOrder(w.desired())
 }
 
-func TestEnsureRejectsInvalidDesired(t *testing.T) {
+func TestEnsureReplacesRulesOfAnotherInstance(t *testing.T) {
+	w := newWorld(t)
+	other := w.desired()
+	other.Dimension, other.Engine, other.InstanceID = "", "MySQL", strings.Repeat("e", 32)+"in01"
+	for _, isRecorded := range []bool{true, false} {
+		w.reset(t)
+		w.ensure(other)
+		if !isRecorded {
+			w.recorded = v1alpha1.Alarms{}
+		}
+		if restored := w.ensure(w.desired()); restored != "" {
+			t.Errorf("restored %q", restored)
+		}
+		w.checkInOrder(w.desired())
+	}
+}
+
+func TestEnsureAppliesPolicyChangesAndDoesNotReportThem(t *testing.T) {
 	w := newWorld(t)
 	for name, change := range map[string]func(*v1alpha1.DesiredAlarms){
-		"endpoint without a scheme": func(*v1alpha1.DesiredAlarms) { w.endpoint = "autopilot.example.com" },
-		"endpoint of FTP":           func(*v1alpha1.DesiredAlarms) { w.endpoint = "ftp://autopilot.example.com" },
-		"no id of the cluster":      func(*v1alpha1.DesiredAlarms) { w.cluster = "" },
-		"unknown metric":            func(want *v1alpha1.DesiredAlarms) { want.Rules[0].Metric = "disk" },
-		"unknown engine":            func(want *v1alpha1.DesiredAlarms) { want.Engine = "Oracle" },
+		"threshold":                    func(d *v1alpha1.DesiredAlarms) { d.Rules[1].ThresholdPercent = 70 },
+		"fields that are not recorded": func(d *v1alpha1.DesiredAlarms) { d.Rules[1].PeriodSeconds, d.Rules[1].Count, d.Renewed = 1200, 1, true },
+		"only recommends":              func(d *v1alpha1.DesiredAlarms) { d.Recommends, d.Renewed = true, true },
+		"metric disabled":              func(d *v1alpha1.DesiredAlarms) { d.Rules = slices.Delete(d.Rules, 1, 2) },
+		"all metrics disabled":         func(d *v1alpha1.DesiredAlarms) { d.Rules = nil },
 	} {
-		w.endpoint, w.cluster = ourURL, clusterID
-		want := w.desired()
-		change(&want)
-		w.alarms = w.process(w.cloud)
-		if err := w.tryEnsure(want, nil); err == nil || len(w.sim.Requests()) != 0 {
-			t.Errorf("%s: %v, %d requests", name, err, len(w.sim.Requests()))
+		for _, drifted := range []bool{false, true} { // a change by others cannot be told apart
+			t.Run(fmt.Sprintf("%s, drifted %t", name, drifted), func(t *testing.T) {
+				w.reset(t)
+				w.ensure(w.desired())
+				if drifted {
+					w.modify(func(r *otc.Rule) { r.Repeat = 0 })
+				}
+				desired := w.desired()
+				change(&desired)
+				if restored := w.ensure(desired); restored != "" || len(w.writes()) == 0 {
+					t.Errorf("restored %q, wrote %v", restored, w.writes())
+				}
+				w.checkInOrder(desired)
+			})
 		}
+	}
+}
+
+func TestRulesDoNotWaitForTheTopic(t *testing.T) {
+	w := newWorld(t)
+	without := w.desired()
+	without.TopicURN = ""
+	w.ensure(without)
+	w.checkInOrder(without)
+	if r := w.rule(v1alpha1.MetricCPU); r.ActionEnabled || len(r.AlarmActions)+len(r.OKActions) > 0 {
+		t.Errorf("created without a topic: %+v", r)
+	}
+	if restored := w.ensure(w.desired()); restored != "" {
+		t.Errorf("the topic exists: restored %q", restored)
+	}
+	r, topic := w.rule(v1alpha1.MetricCPU), []string{w.topicURN()}
+	if !r.ActionEnabled || !cmp.Equal(r.AlarmActions, topic) || !cmp.Equal(r.OKActions, topic) {
+		t.Errorf("the topic exists: %+v", r)
+	}
+	w.checkInOrder(w.desired())
+	w.checkInOrder(without) // while the topic is unknown, the rules keep it
+}
+
+// The list that all databases share may be older than the last change.
+func TestEnsureListsAgainBeforeItChangesAnything(t *testing.T) {
+	w := newWorld(t)
+	w.ensure(w.desired())
+	now, err := w.cloud.Rules(t.Context())
+	w.must(err)
+	drifted := slices.Clone(now)
+	drifted[0].Threshold = 99
+	for name, stale := range map[string][]otc.Rule{"empty": {}, "incomplete": now[1:], "drifted": drifted} {
+		w.stale = stale
+		if restored := w.ensure(w.desired()); restored != "" || len(w.writes()) > 0 {
+			t.Errorf("%s: restored %q, wrote %v", name, restored, w.writes())
+		}
+	}
+	w.stale = nil
+	w.checkInOrder(w.desired())
+}
+
+func TestEnsureStopsWhenARuleCannotBeRecorded(t *testing.T) {
+	w := newWorld(t)
+	failed := errors.New("the API server does not answer")
+	for n := 1; n <= 3; n++ {
+		w.reset(t)
+		calls := 0
+		observed, _, err := w.alarms.Ensure(t.Context(), w.desired(), func(v1alpha1.Alarms) error {
+			if calls++; calls == n {
+				return failed
+			}
+			return nil
+		})
+		if !errors.Is(err, failed) || len(w.sim.Rules()) != n || len(observed.Rules) != n {
+			t.Errorf("record %d: %d rules, observed %+v, %v", n, len(w.sim.Rules()), observed, err)
+		}
+		if restored := w.ensure(w.desired()); restored != "" { // nothing is recorded
+			t.Errorf("record %d: restored %q", n, restored)
+		}
+		w.checkInOrder(w.desired())
 	}
 }

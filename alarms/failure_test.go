@@ -5,8 +5,6 @@ package alarms_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -19,222 +17,150 @@ import (
 	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
 )
 
-// The state of a rule can be read even if SMN notifies nobody.
-func TestRulesDoNotWaitForSMN(t *testing.T) {
+func TestFullQuotaIsReportedOnceWithItsNumbersAndOtherRulesAreRepaired(t *testing.T) {
 	w := newWorld(t)
-	w.ensure(w.desired())
-	before := w.objects()
-	for name, tt := range map[string]struct {
-		refused       []string
-		onlySnapshots bool // a run without a snapshot does not need these operations
-	}{
-		"no topic":                     {refused: []string{"CreateTopic"}},
-		"no subscription":              {refused: []string{"Subscribe"}},
-		"no subscriptions list":        {refused: []string{"ListTopicSubscriptions"}},
-		"no list of topics":            {refused: []string{"ListTopics"}, onlySnapshots: true},
-		"no list of all subscriptions": {refused: []string{"ListSubscriptions"}, onlySnapshots: true},
-		"no call of SMN": {refused: []string{"ListTopics", "ListSubscriptions", "ListTopicSubscriptions", "ShowTopic", "CreateTopic",
-			"UpdateTopic", "Subscribe", "DeleteSubscription"}},
+	for name, tt := range map[string]struct{ refused, want string }{
+		"readable":     {"", "quota exceeded: 1 of 1 alarm rules used: the storage rule cannot be created: "},
+		"not readable": {"ShowQuotas", "quota exceeded: the storage rule cannot be created: "},
 	} {
-		for _, withSnapshot := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, with a snapshot %t", name, withSnapshot), func(t *testing.T) {
-				w.t = t
-				w.reset()
-				try := func() error {
-					if withSnapshot {
-						return w.tryEnsure(w.desired(), w.snapshot())
-					}
-					return w.tryEnsure(w.desired(), nil)
+		t.Run(name, func(t *testing.T) {
+			w.sim.Configure(func(s *simcloud.Settings) { s.RuleQuota = 1000 })
+			w.reset(t)
+			w.ensure(w.desired())
+			memory := w.rule(v1alpha1.MetricMemory).ID
+			for _, r := range w.sim.Rules() {
+				if r.ID != memory {
+					w.sim.RemoveRule(r.ID)
 				}
-				fails := withSnapshot || !tt.onlySnapshots
-				for range 3 {
-					w.refuse(tt.refused...)
-					err := try()
-					text := fmt.Sprint(err)
-					if fails && !strings.Contains(text, "403 SMN.9999 Not today") || strings.Contains(text, "\n") {
-						t.Errorf("error %v, want one line with the refusal", err)
-					}
-					if fails == (err == nil) || len(w.sim.Rules()) != 3 || len(w.recorded.Rules) != 3 {
-						t.Fatalf("%d rules, recorded %+v, %v", len(w.sim.Rules()), w.recorded, err)
-					}
-				}
-				created, updated := w.sim.Count("ces", "CreateAlarm"), w.sim.Count("ces", "UpdateAlarm")
-				if created != 3 || updated != 0 {
-					t.Errorf("%d rules were created and %d updated, want 3 and none", created, updated)
-				}
-				w.refuse()
-				if err := try(); err != nil {
-					t.Fatal(err)
-				}
-				w.checkRecord()
-				if diff := cmp.Diff(before, w.objects()); diff != "" {
-					t.Error(diff)
-				}
-				w.checkNothingToDo(w.desired())
-			})
-		}
+			}
+			w.must(w.cloud.EnableRule(t.Context(), memory, false))
+			w.sim.Configure(func(s *simcloud.Settings) { s.RuleQuota = 1 })
+			w.refuse(tt.refused)
+			restored, err := w.try(w.desired())
+			if !errors.Is(err, v1alpha1.ErrQuota) || !strings.HasPrefix(err.Error(), tt.want) ||
+				strings.Count(err.Error(), "cannot be created") != 1 || strings.Contains(err.Error(), "\n") {
+				t.Errorf("error %v, want %s", err, tt.want)
+			}
+			if w.recorded.Refused != err.Error() || len(w.recorded.Rules) != 1 || !w.rule(v1alpha1.MetricMemory).Enabled ||
+				!cmp.Equal(restored, []v1alpha1.Metric{v1alpha1.MetricMemory}) {
+				t.Errorf("recorded %+v, restored %v; want the memory rule enabled", w.recorded, restored)
+			}
+			w.sim.Configure(func(s *simcloud.Settings) { s.RuleQuota = 1000 })
+			if restored := w.ensure(w.desired()); restored != "" {
+				t.Errorf("restored %q", restored)
+			}
+			w.checkInOrder(w.desired())
+		})
 	}
 }
 
-// SMN refuses and the record is lost, so Ensure does not know the topic. It must not remove the topic from the rules.
-func TestRulesKeepTheirTopicWhileItIsUnknown(t *testing.T) {
+// The removal of a superfluous rule makes room for another one.
+func TestRulesAreRemovedBeforeOthersAreCreated(t *testing.T) {
 	w := newWorld(t)
-	w.ensure(w.desired())
-	before := w.objects()
-	w.recorded = v1alpha1.Alarms{}
-	w.refuse("ListTopics", "CreateTopic")
-	for _, listed := range []*alarms.Snapshot{nil, w.snapshot()} {
-		if err := w.tryEnsure(w.desired(), listed); err == nil || len(w.recorded.Rules) != 3 {
-			t.Errorf("%v, %+v", err, w.recorded)
-		}
-	}
-	if diff := cmp.Diff(before, w.objects()); diff != "" {
-		t.Error(diff)
+	w.sim.Configure(func(s *simcloud.Settings) { s.RuleQuota = 1 })
+	for _, i := range []int{2, 0} {
+		desired := w.desired()
+		desired.Rules = desired.Rules[i : i+1]
+		w.ensure(desired)
+		w.checkInOrder(desired)
 	}
 }
 
-// A renamed rule no longer has our name. Its recorded id and the mark in its description show that it is ours.
-func TestRenamedRuleWithoutTopicIsRemoved(t *testing.T) {
+func TestRefusedRuleIsReportedUntilItIsCreated(t *testing.T) {
 	w := newWorld(t)
-	w.refuse("CreateTopic")
-	if err := w.tryEnsure(w.desired(), nil); err == nil || len(w.recorded.Rules) != 3 {
-		t.Fatalf("%v, %+v", err, w.recorded)
+	w.refuse("CreateAlarm")
+	_, err := w.try(w.desired())
+	if !errors.Is(err, v1alpha1.ErrRuleRefused) || errors.Is(err, v1alpha1.ErrQuota) ||
+		strings.Count(err.Error(), "403 Not.0001 Not today") != 3 || strings.Contains(err.Error(), "\n") {
+		t.Errorf("error %v, want one line with three refusals", err)
+	}
+	refusal := w.recorded.Refused
+	if refusal != err.Error() || len(w.recorded.Rules) != 0 {
+		t.Errorf("recorded %+v", w.recorded)
+	}
+	w.refuse("ListAlarms") // no answer about rules takes nothing back
+	if _, err := w.try(w.desired()); err == nil || errors.Is(err, v1alpha1.ErrRuleRefused) || w.recorded.Refused != refusal {
+		t.Errorf("%v, recorded %+v", err, w.recorded)
 	}
 	w.refuse()
-	rename := modifyRule(v1alpha1.MetricCPU, func(r *otc.Rule) { r.Name = "renamed" })
-	if err := errors.Join(rename(w, t.Context()), w.removeWith(w.alarms, w.desired(), w.recorded)); err != nil {
-		t.Fatal(err)
+	w.ensure(w.desired())
+	w.checkInOrder(w.desired())
+	w.sim.RemoveRule(w.rule(v1alpha1.MetricCPU).ID)
+	w.refuse("CreateAlarm")
+	if restored, _ := w.try(w.desired()); len(restored) > 0 || len(w.recorded.Rules) != 2 || w.recorded.Refused == "" {
+		t.Errorf("a rule that is gone and refused: restored %v, recorded %+v", restored, w.recorded)
 	}
-	if left := w.objects(); len(left) > 0 {
-		t.Errorf("left %q", left)
-	}
 }
 
-// slowTopics is a cloud whose CreateTopic hangs until its deadline.
-type slowTopics struct {
-	*otc.Cloud
-	limit time.Time
-}
-
-func (s *slowTopics) CreateTopic(ctx context.Context, _, _ string) (string, error) {
-	s.limit, _ = ctx.Deadline()
-	return "", context.DeadlineExceeded
-}
-
-func TestTopicUsesAtMostAThirdOfTheTime(t *testing.T) {
+func TestCloudEyeThatDoesNotAnswer(t *testing.T) {
 	w := newWorld(t)
-	begin := time.Now()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-	defer cancel()
-	cloud := &slowTopics{Cloud: w.cloud}
-	_, _, err := w.ensureWith(ctx, w.process(cloud), w.desired(), w.recorded, nil, w.record)
-	latest := begin.Add(21 * time.Minute)
-	if !errors.Is(err, context.DeadlineExceeded) || cloud.limit.IsZero() || cloud.limit.After(latest) {
-		t.Errorf("%v, deadline %s, want at most 20 minutes after %s", err, cloud.limit, begin)
+	try := func(when, text string, creates, rules int) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		defer cancel()
+		desired := w.desired()
+		desired.Recorded = w.recorded
+		w.sim.ResetRequests()
+		observed, _, err := w.alarms.Ensure(ctx, desired, w.record)
+		if err == nil || !strings.Contains(err.Error(), text) || errors.Is(err, v1alpha1.ErrRuleRefused) ||
+			!errors.Is(err, otc.ErrUnavailable) || observed.Refused != "" || len(observed.Rules) != rules ||
+			w.sim.Count("ces", "CreateAlarm") != creates {
+			t.Errorf("%s: %v, %v, observed %+v", when, w.writes(), err, observed)
+		}
 	}
-	if len(w.sim.Rules()) != 3 {
-		t.Errorf("%d rules", len(w.sim.Rules()))
+	w.fail(simcloud.Fault{Status: 503}, "CreateAlarm")
+	try("nothing is created", "the storage rule cannot be created", 1, 0) // and the others are not tried
+	w.refuse()
+	w.ensure(w.desired())
+	for _, fault := range []simcloud.Fault{{Status: 503}, {Hang: true}} {
+		w.fail(fault, "ListAlarms")
+		try("no list", "the alarm rules cannot be listed", 0, 3)
 	}
+	w.refuse()
+	w.checkInOrder(w.desired())
 }
 
 func TestEnsureContinuesAfterOneRefusal(t *testing.T) {
 	w := newWorld(t)
 	w.ensure(w.desired())
-	w.sim.Unsubscribe(w.recorded.SubscriptionURN)
-	err := errors.Join(deleteRule(v1alpha1.MetricMemory)(w, t.Context()),
-		w.cloud.EnableRule(t.Context(), ruleID(w, v1alpha1.MetricStorage), false))
-	if err != nil {
-		t.Fatal(err)
+	w.sim.RemoveRule(w.rule(v1alpha1.MetricMemory).ID)
+	w.must(w.cloud.EnableRule(t.Context(), w.rule(v1alpha1.MetricStorage).ID, false))
+	grown := w.desired()
+	grown.Rules[0].ThresholdPercent = 60
+	w.refuse("SwitchAlarm", "UpdateAlarm")
+	restored, err := w.try(grown)
+	const text = "the storage rule cannot be repaired: ces ModifyRule: 403 Not.0001 Not today"
+	if err == nil || err.Error() != text || w.recorded.Refused != "" ||
+		!cmp.Equal(restored, []v1alpha1.Metric{v1alpha1.MetricMemory}) {
+		t.Errorf("restored %v, %v", restored, err)
 	}
-	w.refuse("SwitchAlarm")
-	observed, repaired, err := w.ensureWith(t.Context(), w.alarms, w.desired(), w.recorded, w.snapshot(), w.record)
-	const text = "the storage rule cannot be repaired: ces EnableRule: 403 ces.9999 Not today"
-	if err == nil || !strings.Contains(err.Error(), text) {
-		t.Errorf("error %v", err)
+	if len(w.recorded.Rules) != 3 || w.recorded.Rules[0].ThresholdPercent != 75 {
+		t.Errorf("recorded %+v, want the threshold that the rule has", w.recorded)
 	}
-	want := []string{"the memory rule was gone: created again", "the subscription was canceled: requested again"}
-	if diff := cmp.Diff(want, repaired); diff != "" {
-		t.Error(diff)
-	}
-	if len(observed.Rules) != 3 || observed.Subscription != v1alpha1.SubscriptionPending {
-		t.Errorf("observed %+v", observed)
-	}
-	w.refuse("ListAlarms")
-	err = w.tryEnsure(w.desired(), w.snapshot())
-	const unlisted = "the alarm rules cannot be listed: ces ListRules: 403"
-	if err == nil || !strings.Contains(err.Error(), unlisted) || len(w.recorded.Rules) != 3 {
-		t.Errorf("without a list of rules: %v, %+v", err, w.recorded)
-	}
-}
-
-// The state of a rule that cannot be repaired can be read.
-func TestRuleIsRecordedWhenRepairFails(t *testing.T) {
-	w := newWorld(t)
-	w.ensure(w.desired())
-	w.recorded = v1alpha1.Alarms{}
-	want := w.desired()
-	want.Rules[0].ThresholdPercent = 80
-	w.refuse("UpdateAlarm")
-	err := w.tryEnsure(want, nil)
-	if err == nil || len(w.recorded.Rules) != 3 || w.recorded.Rules[0].ThresholdPercent != 75 {
+	// A rule that cannot be removed stays recorded.
+	without := w.desired()
+	without.Rules = without.Rules[:2]
+	w.refuse("DeleteAlarm")
+	if _, err := w.try(without); err == nil || len(w.recorded.Rules) != 3 {
 		t.Errorf("%v, recorded %+v", err, w.recorded)
 	}
+	w.refuse()
+	w.ensure(without)
+	w.checkInOrder(without)
 }
 
-func TestOrphansSkipsListsThatCouldNotBeRead(t *testing.T) {
-	for refused, left := range map[string][]string{
-		"ListTopics":        {"subscription", "topic"}, // the rules go
-		"ListSubscriptions": nil,
-		"ListAlarms":        {"rule", "rule", "rule", "subscription", "topic"}, // the topic waits for them
-	} {
-		t.Run(refused, func(t *testing.T) {
-			w := newWorld(t)
-			w.ensure(w.desired())
-			w.refuse(refused)
-			w.listed = w.snapshot()
-			_, _, err := w.alarms.Orphans(t.Context(), w.clock(), nil, listOf())
-			if err == nil || !strings.Contains(err.Error(), "Not today") {
-				t.Errorf("without a list: %v", err)
-			}
-			if diff := cmp.Diff(left, w.kinds()); diff != "" {
-				t.Error(diff)
-			}
-			w.refuse()
-			w.removeOrphans()
-			if left := w.objects(); len(left) > 0 {
-				t.Errorf("left in the end: %q", left)
-			}
-		})
-	}
-}
-
-// A service that does not answer, a full quota and a refusal by Cloud Eye have reasons of their own.
-func TestOnlyRefusalBySMNIsSubscriptionRefused(t *testing.T) {
+func TestObjectWhoseNameDoesNotFitIntoAMarkHasNoRules(t *testing.T) {
 	w := newWorld(t)
-	type faults = map[string]simcloud.Fault
-	answer := func(status int, code string) simcloud.Fault {
-		return simcloud.Fault{Status: status, Body: `{"code":"` + code + `","message":"No"}`}
+	desired := w.desired()
+	desired.Name = strings.Repeat("n", 157)
+	if _, err := w.try(desired); !errors.Is(err, v1alpha1.ErrNameTooLong) || len(w.sim.Requests()) > 0 || w.recorded.Refused != "" {
+		t.Errorf("%v, recorded %+v", err, w.recorded)
 	}
-	for name, tc := range map[string]struct {
-		faults  faults
-		refused bool
-	}{
-		"address":                {faults{"Subscribe": answer(403, "SMN.0069")}, true},
-		"topic":                  {faults{"CreateTopic": answer(400, "SMN.0002")}, true},
-		"no answer":              {faults{"Subscribe": answer(500, "SMN.0002")}, false},
-		"too many requests":      {faults{"Subscribe": answer(429, "SMN.0002")}, false},
-		"quota of subscriptions": {faults{"Subscribe": answer(403, "SMN.0007")}, false},
-		"quota of topics":        {faults{"CreateTopic": answer(403, "SMN.0004")}, false},
-		"Cloud Eye refuses":      {faults{"CreateAlarm": answer(403, "ces.9999")}, false},
-		"SMN refuses, and Cloud Eye does not answer": {
-			faults{"Subscribe": answer(403, "SMN.0069"), "CreateAlarm": {Status: http.StatusServiceUnavailable}}, false,
-		},
-	} {
-		w.reset()
-		w.faults.Store(&tc.faults)
-		err := w.tryEnsure(w.desired(), nil)
-		if err == nil || errors.Is(err, v1alpha1.ErrSubscriptionRefused) != tc.refused {
-			t.Errorf("%s: %v", name, err)
+	desired.Name = desired.Name[1:]
+	w.ensure(desired)
+	for _, r := range w.sim.Rules() {
+		if mark, ok := alarms.ParseMark(r.Description); !ok || mark.Name != desired.Name || len(r.Name) > 100 {
+			t.Errorf("rule %s %s", r.Name, r.Description)
 		}
 	}
 }

@@ -76,9 +76,13 @@ func (m Mark) check() error {
 
 // RuleName returns the name of the owner's rule for a metric: autopilot_<namespace>_<name>_<hash>_<metric>. It replaces
 // characters that the cloud refuses with hyphens, and truncates a long namespace or name, but never the hash.
-func (m Mark) RuleName(metric v1alpha1.Metric) string {
-	end := "_" + hash(m.Cluster, m.Namespace, m.Name) + "_" + string(metric)
-	namespace, name := truncate(sanitize(m.Namespace), sanitize(m.Name), nameLimit-len(namePrefix)-len("_")-len(end))
+func (m Mark) RuleName(metric v1alpha1.Metric) string { return m.ruleBase() + "_" + string(metric) }
+
+// ruleBase returns the part that the names of all rules of the owner have in common.
+func (m Mark) ruleBase() string {
+	end := "_" + hash(m.Cluster, m.Namespace, m.Name)
+	limit := nameLimit - len(namePrefix) - len("_") - len(end) - len("_") - len(v1alpha1.MetricStorage) // the longest metric
+	namespace, name := truncate(sanitize(m.Namespace), sanitize(m.Name), limit)
 	return namePrefix + namespace + "_" + name + end
 }
 

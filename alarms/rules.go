@@ -81,6 +81,13 @@ func (e *ensureRun) run(ctx context.Context) error {
 	if err := e.mark.check(); err != nil {
 		return err
 	}
+	if e.desired.Dimension == "" {
+		name, err := InstanceDimension(e.desired.Engine)
+		if err != nil {
+			return err
+		}
+		e.desired.Dimension = name + ":" + e.desired.InstanceID
+	}
 	listed, err := e.options.Lister.Rules(ctx, e.desired.NotBefore)
 	if err != nil {
 		return fmt.Errorf("the alarm rules cannot be listed: %w", err)
@@ -194,7 +201,7 @@ func (e *ensureRun) ensureRule(ctx context.Context, listed []otc.Rule, desired v
 		return err
 	}
 	e.observe(e.observedRule(desired, kept))
-	return e.save(recorded.AlarmID != kept.ID)
+	return nil
 }
 
 // createRule creates a rule. isRestored means that somebody else has deleted the recorded one.
@@ -212,15 +219,7 @@ func (e *ensureRun) createRule(ctx context.Context, desired v1alpha1.DesiredRule
 		e.restored = append(e.restored, desired.Metric)
 	}
 	e.observe(e.observedRule(desired, target))
-	return e.save(true)
-}
-
-// save records a new rule before its first alarm arrives.
-func (e *ensureRun) save(isNew bool) error {
-	if !isNew {
-		return nil
-	}
-	if err := e.record(*e.observed.DeepCopy()); err != nil {
+	if err := e.record(*e.observed.DeepCopy()); err != nil { // before its first alarm arrives
 		return recordError{fmt.Errorf("record: %w", err)}
 	}
 	return nil
