@@ -5,6 +5,8 @@ package doctor
 import (
 	"bytes"
 	"context"
+	"crypto/rsa"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -95,23 +97,38 @@ func (m *localMailbox) examine(ctx context.Context, body []byte, headers http.He
 	}
 	ctx, cancel := context.WithTimeout(ctx, examineLimit)
 	defer cancel()
-	for _, s := range webhook.Inspect(ctx, m.receiver.Options, body) {
-		switch {
-		case s.State == webhook.StateFailed:
-			got.problem = s.Text
-		case s.Check == "signature" && s.State == webhook.StateOK:
-			got.authentic = true
-		}
+	key, err := m.verify(ctx, e)
+	got.authentic = err == nil
+	link := got.link("subscribe_url")
+	switch {
+	case err != nil:
+	case got.kind() == kindNotification:
+		_, err = smn.ParseAlarm(e.Message)
+	case got.kind() == kindConfirmation && link != nil && !slices.Contains(m.receiver.ConfirmHosts, link.Host):
+		err = fmt.Errorf("the link's host %q is not in --smn-confirm-hosts", link.Host)
+	}
+	if err != nil {
+		got.problem = err.Error()
 	}
 	if age := got.received.Sub(e.Time); got.authentic && (age > m.receiver.MaxMessageAge || age < -webhook.MaxAhead) {
 		got.problem = "signed at " + e.Timestamp + ", which is too old or too far ahead"
 	}
-	if !got.authentic {
-		if key, err := m.receiver.Keys.Key(ctx, e.CertURL, e.TopicURN, false); err == nil {
-			got.variant = e.DescribeSignature(key)
-		}
+	if !got.authentic && key != nil {
+		got.variant = e.DescribeSignature(key)
 	}
 	return got
+}
+
+// verify returns the signing key of a message. The key is nil if it cannot be fetched.
+func (m *localMailbox) verify(ctx context.Context, e smn.Envelope) (*rsa.PublicKey, error) {
+	if err := m.receiver.Keys.CheckURL(e.CertURL); err != nil {
+		return nil, err
+	}
+	key, err := m.receiver.Keys.Key(ctx, e.CertURL, e.TopicURN, false)
+	if err != nil {
+		return nil, err
+	}
+	return key, e.Verify(key)
 }
 
 // refuses reports whether to refuse a message on purpose.
