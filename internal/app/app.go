@@ -33,9 +33,8 @@ type App struct {
 	kube    *k8s.Cluster
 	cloud   *otc.Cloud
 	leader  prometheus.Gauge
-	page    http.Handler      // nil if the status page is switched off
-	expiry  *certificateCheck // of the public URL; nil if that is http
-	leading atomic.Value      // string: the pod that leads, as last seen
+	page    http.Handler // nil if the status page is switched off
+	leading atomic.Value // string: the pod that leads, as last seen
 }
 
 // New connects to Kubernetes and to the cloud and wires the parts. It returns the first error that prevents the start.
@@ -67,8 +66,7 @@ func New(ctx context.Context, config *rest.Config, o Options) (*App, error) {
 	if a.Parts, err = Wire(o, kube, clusterID, api, reg); err != nil {
 		return nil, err
 	}
-	a.expiry = newCertificateCheck(o, reg)
-	if a.page, err = StatusPage(o, kube, clusterID, api, reg, a.leadingPod, a.expiry); err != nil {
+	if a.page, err = StatusPage(o, kube, clusterID, api, reg, a.leadingPod); err != nil {
 		return nil, err
 	}
 	return a, a.Watch(kube)
@@ -101,12 +99,6 @@ func (a *App) Run(ctx context.Context, public, private net.Listener) error {
 		a.cloud.Reach(working, reachAgain)
 		return nil
 	})
-	if a.expiry != nil {
-		parts.Go(func() error {
-			a.expiry.run(working)
-			return nil
-		})
-	}
 
 	webhookServer := a.Receiver.Server()
 	webhookServer.Handler = closeConnections(&stopping, webhookServer.Handler)

@@ -23,22 +23,17 @@ import (
 )
 
 // StatusPage returns the handler of the status page, or nil if it is switched off. clusterID is the uid of the
-// namespace kube-system. leader returns the pod that leads. certificate may be nil.
+// namespace kube-system. leader returns the pod that leads.
 func StatusPage(
 	o Options, kube *k8s.Cluster, clusterID string, api *otc.Cloud, reg prometheus.Gatherer, leader func() string,
-	certificate *certificateCheck,
 ) (http.Handler, error) {
 	if !o.StatusPage {
 		return nil, nil
 	}
 	api = api.Sparing()
-	var seen func() status.Certificate
-	if certificate != nil {
-		seen = certificate.seen
-	}
 	p := planner{kube: cached{kube}, api: api, cloud: cloud.New(api, o.Now), options: o}
 	return status.New(status.Options{
-		Cache: kube, Metrics: reg, Leader: leader, Certificate: seen, Mode: o.Mode, Sweep: o.Sweep, Recheck: o.Recheck,
+		Cache: kube, Metrics: reg, Leader: leader, Mode: o.Mode, Sweep: o.Sweep, Recheck: o.Recheck,
 		Version:   o.Version,
 		Documents: documentsURL(o.Version),
 		Scope: func() status.Scope {

@@ -106,36 +106,16 @@ type failedCall struct {
 	Time          moment
 }
 
-// Certificate is the result of reading the certificate of the public URL.
-type Certificate struct {
-	Expires  time.Time // zero before it could be read
-	LastDays bool      // it expires soon
-	Invalid  string    // why it is not valid for the public URL; empty if it is
-	Unread   string    // the error of the last attempt to read it; empty after a success
-}
-
-// certificate is the certificate as shown.
-type certificate struct {
-	Expires         moment
-	Bad             bool
-	Invalid, Unread string
-}
-
 type health struct {
-	Replica     replica
-	Certificate *certificate // nil if the public URL is http
-	Calls       []calls
-	Errors      []failedCall
-	Messages    []messages
+	Replica  replica
+	Calls    []calls
+	Errors   []failedCall
+	Messages []messages
 }
 
 func (p *pages) showHealth(_ *http.Request, v *view) answer {
 	h := health{Replica: v.replica(), Calls: cloudCalls(v.samples["cloud_requests_total"]),
 		Messages: received(v.samples["notifications_total"])}
-	if p.Certificate != nil {
-		c := p.Certificate()
-		h.Certificate = &certificate{v.moment(c.Expires), c.LastDays || c.Invalid != "", c.Invalid, c.Unread}
-	}
 	if p.CloudErrors != nil {
 		for _, e := range p.CloudErrors() {
 			h.Errors = append(h.Errors, failedCall{e.Service, e.Text, v.moment(e.Time)})

@@ -53,8 +53,6 @@ type Options struct {
 	Plan func(ctx context.Context, namespace, name string) (*plan.Plan, error)
 	Past func(ctx context.Context, namespace, name string, period time.Duration, since time.Time) (autopilot.Past, error)
 
-	// Certificate returns the last result of reading the public URL's certificate. It is nil if that URL is http.
-	Certificate func() Certificate
 	CloudErrors func() []CloudError // returns the last error of each service; may be nil
 
 	Mode           v1alpha1.Mode // upper bound for every database
