@@ -74,22 +74,22 @@ func changesByOthers() map[string]change {
 			do: func(w *world, ctx context.Context) error {
 				return w.cloud.EnableRule(ctx, ruleID(w, v1alpha1.MetricMemory), false)
 			},
-			writes: []string{"SwitchAlarm"}, repaired: []string{"the memory rule was restored: enabled"},
+			writes: []string{"SwitchAlarm"}, repaired: []string{"the memory rule was restored"},
 		},
 		"rule deleted": {
 			do: deleteRule(v1alpha1.MetricStorage), writes: []string{"CreateAlarm"},
-			repaired: []string{"the storage rule was gone: created again"},
+			repaired: []string{"the storage rule was restored"},
 		},
 		"rule copied": {
 			do: copyRule(v1alpha1.MetricMemory, func(*otc.Rule) {}), writes: []string{"DeleteAlarm"},
-			repaired: []string{"superfluous memory rules were removed: 1"},
+			repaired: []string{"the memory rule was restored"},
 		},
 		"rule deleted after it was copied": {
 			do: func(w *world, ctx context.Context) error {
 				err := copyRule(v1alpha1.MetricCPU, func(*otc.Rule) {})(w, ctx)
 				return errors.Join(err, deleteRule(v1alpha1.MetricCPU)(w, ctx))
 			},
-			repaired: []string{"the cpu rule was gone: another one of its name is kept"},
+			repaired: []string{"the cpu rule was restored"},
 		},
 		"rule replaced by one of another instance": {
 			do: func(w *world, ctx context.Context) error {
@@ -97,28 +97,28 @@ func changesByOthers() map[string]change {
 				return errors.Join(err, deleteRule(v1alpha1.MetricCPU)(w, ctx))
 			},
 			writes:   []string{"DeleteAlarm", "CreateAlarm"},
-			repaired: []string{"superfluous cpu rules were removed: 1", "the cpu rule was gone: created again"},
+			repaired: []string{"the cpu rule was restored"},
 		},
 		"topic deleted": {
 			do:     func(w *world, ctx context.Context) error { return w.cloud.DeleteTopic(ctx, w.recorded.TopicURN) },
-			writes: []string{"CreateTopic", "Subscribe"}, repaired: []string{"the topic was gone: created again"},
+			writes: []string{"CreateTopic", "Subscribe"}, repaired: []string{"the topic was restored"},
 		},
 		"display name of the topic": {
 			do: func(w *world, ctx context.Context) error {
 				return w.cloud.UpdateTopic(ctx, w.recorded.TopicURN, "mine")
 			},
-			writes: []string{"UpdateTopic"}, repaired: []string{"the topic's display name was changed: written again"},
+			writes: []string{"UpdateTopic"}, repaired: []string{"the topic was restored"},
 			onlySnapshot: true,
 		},
 		"subscription deleted": {
 			do: func(w *world, ctx context.Context) error {
 				return w.cloud.Unsubscribe(ctx, w.recorded.SubscriptionURN)
 			},
-			writes: []string{"Subscribe"}, repaired: []string{"the subscription was gone: requested again"},
+			writes: []string{"Subscribe"}, repaired: []string{"the subscription is requested again"},
 		},
 		"subscription canceled by its link": {
 			do:     func(w *world, _ context.Context) error { w.sim.Unsubscribe(w.recorded.SubscriptionURN); return nil },
-			writes: []string{"Subscribe"}, repaired: []string{"the subscription was canceled: requested again"},
+			writes: []string{"Subscribe"}, repaired: []string{"the subscription is requested again"},
 		},
 		"confirmation requested again by hand": {
 			do: func(w *world, ctx context.Context) error {
@@ -129,7 +129,7 @@ func changesByOthers() map[string]change {
 				_, err := w.cloud.Subscribe(ctx, w.recorded.TopicURN, "https", ourURL, "")
 				return err
 			},
-			writes: []string{"Subscribe"}, repaired: []string{"the subscription was no longer confirmed: requested again"},
+			writes: []string{"Subscribe"}, repaired: []string{"the subscription is requested again"},
 		},
 		// A process that ended before it recorded its changes leaves the same state.
 		"record lost": {
@@ -151,7 +151,7 @@ func changesByOthers() map[string]change {
 		"name":        func(r *otc.Rule) { r.Name = "renamed" },
 	} {
 		all[field+" of a rule"] = change{do: modifyRule(v1alpha1.MetricCPU, modify), writes: []string{"UpdateAlarm"},
-			repaired: []string{"the cpu rule was restored: " + field}}
+			repaired: []string{"the cpu rule was restored"}}
 	}
 	for name, modify := range map[string]func(*otc.Rule){
 		"notifications of a rule turned off": func(r *otc.Rule) { r.ActionEnabled = false },
@@ -161,7 +161,7 @@ func changesByOthers() map[string]change {
 		},
 	} {
 		all[name] = change{do: modifyRule(v1alpha1.MetricCPU, modify), writes: []string{"UpdateAlarm"},
-			repaired: []string{"the cpu rule was restored: topic to notify"}}
+			repaired: []string{"the cpu rule was restored"}}
 	}
 	return all
 }
@@ -219,7 +219,7 @@ func TestEnsureDoesNotReportPolicyChangesAsRepaired(t *testing.T) {
 		}},
 		"the period alone, which is not recorded": {
 			change:   func(d *v1alpha1.DesiredAlarms) { d.Rules[1].PeriodSeconds = 1200 },
-			repaired: []string{"the cpu rule was restored: period"},
+			repaired: []string{"the cpu rule was restored"},
 		},
 		"another instance": {change: func(d *v1alpha1.DesiredAlarms) {
 			d.Dimension = "rds_cluster_id:" + strings.Repeat("e", 32) + "in01"
@@ -238,12 +238,11 @@ func TestEnsureDoesNotReportPolicyChangesAsRepaired(t *testing.T) {
 				_, createErr := w.cloud.CreateRule(ctx, rule)
 				return errors.Join(err, createErr)
 			},
-			change: withoutMemory, repaired: []string{"superfluous memory rules were removed: 1"},
+			change: withoutMemory,
 		},
 		"threshold, which others changed as well": {
-			before:   modifyRule(v1alpha1.MetricCPU, setThreshold),
-			change:   func(d *v1alpha1.DesiredAlarms) { d.Rules[1].ThresholdPercent = 80 },
-			repaired: []string{"the cpu rule was restored: threshold"},
+			before: modifyRule(v1alpha1.MetricCPU, setThreshold),
+			change: func(d *v1alpha1.DesiredAlarms) { d.Rules[1].ThresholdPercent = 80 },
 		},
 	}
 	w := newWorld(t)

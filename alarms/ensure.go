@@ -33,8 +33,8 @@ const (
 // If the lister's snapshot shows that everything is in order, Ensure sends no request to the cloud. Otherwise it reads
 // the state again before it changes anything. It leaves alone what the snapshot could not read.
 //
-// Ensure returns the state as far as it is known, also with an error, and a sentence for each change by others that
-// it repaired. Differences that follow from a new policy are not reported. A repair that the cloud accepts without
+// Ensure returns the state as far as it is known, also with an error, and names each object that it restored after a
+// change by others. A rule that it writes because of a new policy is not named. A repair that the cloud accepts without
 // effect is reported once and not repeated while it leaves the same difference; rules on which alarms depend are
 // rewritten after retryRewrite.
 //
@@ -189,6 +189,11 @@ func (e *ensureRun) save() error {
 	return nil
 }
 
+// noteRepaired adds a sentence to the report of repairs.
+func (e *ensureRun) noteRepaired(format string, args ...any) {
+	e.repaired = append(e.repaired, fmt.Sprintf(format, args...))
+}
+
 // ensureTopic creates the topic if none is known. It uses at most a third of the time, so that the rules have the rest.
 func (e *ensureRun) ensureTopic(ctx context.Context) error {
 	if e.observed.TopicURN != "" || e.snapshot.smnErr() != nil { // ensureSubscription returns that error
@@ -209,7 +214,7 @@ func (e *ensureRun) createTopic(ctx context.Context) error {
 		return fmt.Errorf("the topic cannot be created: %w", err)
 	}
 	if e.before.TopicURN != "" {
-		e.noteRepaired("the topic was gone: created again")
+		e.noteRepaired("the topic was restored")
 	}
 	e.observed.TopicURN = urn
 	return e.save() // before anything is published to it
@@ -260,7 +265,7 @@ func (e *ensureRun) ensureDisplayName(ctx context.Context) error {
 		e.noteRepair(topic.URN, strconv.Quote(after.DisplayName))
 		e.noteRepaired("the topic's display name was written again, and SMN still shows %q", after.DisplayName)
 	case e.before.TopicURN != "":
-		e.noteRepaired("the topic's display name was changed: written again")
+		e.noteRepaired("the topic was restored")
 	}
 	return nil
 }

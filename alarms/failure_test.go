@@ -152,7 +152,7 @@ func TestEnsureContinuesAfterOneRefusal(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), text) {
 		t.Errorf("error %v", err)
 	}
-	want := []string{"the memory rule was gone: created again", "the subscription was canceled: requested again"}
+	want := []string{"the memory rule was restored", "the subscription is requested again"}
 	if diff := cmp.Diff(want, repaired); diff != "" {
 		t.Error(diff)
 	}

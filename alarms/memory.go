@@ -28,7 +28,7 @@ func (a *Alarms) wasSubscribed(urn string) subscribed {
 
 // ineffective is a repair that the cloud accepted without effect.
 type ineffective struct {
-	remaining string // how the cloud still differs
+	remaining string // how the cloud still differs: a difference of a rule, or the display name of a topic
 	at        time.Time
 }
 

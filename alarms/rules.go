@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/mcsps/rds-autopilot/internal/otc"
@@ -84,9 +83,6 @@ func (e *ensureRun) removeUnwanted(ctx context.Context, listed []otc.Rule, metri
 	if err := e.deleteRules(ctx, ours); err != nil {
 		return err
 	}
-	if e.before.TopicURN != "" && ruleOf(e.before, metric).AlarmID == "" {
-		e.noteRemoved(metric, ours)
-	}
 	e.observed = e.withRule(e.observed, v1alpha1.Rule{Metric: metric})
 	return nil
 }
@@ -115,24 +111,17 @@ func (e *ensureRun) ensureRule(ctx context.Context, listed []otc.Rule, desired v
 	if err := e.deleteRules(ctx, ours); err != nil {
 		return err
 	}
-	if recorded.AlarmID != "" {
-		e.noteRemoved(desired.Metric, slices.DeleteFunc(ours, func(r otc.Rule) bool { return r.ID == recorded.AlarmID }))
-	}
-	gone := recorded.AlarmID != "" && !there
+	others := slices.ContainsFunc(ours, func(r otc.Rule) bool { return r.ID != recorded.AlarmID })
+	restored := recorded.AlarmID != "" && (!there || others)
 	if kept.ID == "" {
 		target := e.targetOf(desired, kept)
 		e.observed = e.withRule(e.observed, v1alpha1.Rule{Metric: desired.Metric})
 		if target.ID, err = e.options.Cloud.CreateRule(ctx, target); err != nil {
 			return fmt.Errorf("the %s rule cannot be created: %w", desired.Metric, err)
 		}
-		if gone {
-			e.noteRepaired("the %s rule was gone: created again", desired.Metric)
-		}
+		e.noteRestored(desired.Metric, restored)
 		e.observed = e.withRule(e.observed, e.observedRule(desired, target))
 		return e.save() // before its first alarm arrives
-	}
-	if gone {
-		e.noteRepaired("the %s rule was gone: another one of its name is kept", desired.Metric)
 	}
 	unrepaired := e.observedRule(desired, kept)
 	unrepaired.ThresholdPercent = percent(int(kept.Threshold))
@@ -140,55 +129,69 @@ func (e *ensureRun) ensureRule(ctx context.Context, listed []otc.Rule, desired v
 		unrepaired.ThresholdPercent = recorded.ThresholdPercent
 	}
 	e.observed = e.withRule(e.observed, unrepaired) // until it is repaired
-	if err := e.repairRule(ctx, desired, kept); err != nil {
+	repaired, err := e.repairRule(ctx, desired, kept)
+	e.noteRestored(desired.Metric, restored || repaired)
+	if err != nil {
 		return err
 	}
 	e.observed = e.withRule(e.observed, e.observedRule(desired, kept))
 	return nil
 }
 
-// repairRule writes a rule that is not as desired. If Cloud Eye accepts that without effect and alarms depend on the
-// difference, it returns an error and writes again after retryRewrite.
-func (e *ensureRun) repairRule(ctx context.Context, desired v1alpha1.DesiredRule, kept otc.Rule) error {
+// noteRestored reports a rule that somebody else had changed, if there was one.
+func (e *ensureRun) noteRestored(metric v1alpha1.Metric, restored bool) {
+	if restored {
+		e.noteRepaired("the %s rule was restored", metric)
+	}
+}
+
+// repairRule writes a rule that is not as desired. It reports whether it repaired a change by somebody else. If Cloud
+// Eye accepts that without effect and alarms depend on the difference, it returns an error and writes again after
+// retryRewrite.
+func (e *ensureRun) repairRule(
+	ctx context.Context, desired v1alpha1.DesiredRule, kept otc.Rule,
+) (repaired bool, err error) {
 	target := e.targetOf(desired, kept)
-	before := differences(kept, target)
-	remaining := before
-	ineffectiveAt := e.ineffectiveSince(kept.ID, strings.Join(before, ", "))
-	retry := !harmless(before) && e.options.Now().Sub(ineffectiveAt) >= retryRewrite
-	if len(before) > 0 && (ineffectiveAt.IsZero() || retry) {
-		if err := e.writeRule(ctx, target, before); err != nil {
-			return fmt.Errorf("the %s rule cannot be repaired: %w", desired.Metric, err)
+	remaining := compare(kept, target)
+	ineffectiveAt := e.ineffectiveSince(kept.ID, string(remaining))
+	retry := remaining == harmful && e.options.Now().Sub(ineffectiveAt) >= retryRewrite
+	if remaining != "" && (ineffectiveAt.IsZero() || retry) {
+		if err := e.writeRule(ctx, kept, target); err != nil {
+			return false, fmt.Errorf("the %s rule cannot be repaired: %w", desired.Metric, err)
 		}
 		after, err := e.options.Cloud.Rule(ctx, kept.ID)
 		if err != nil { // the next snapshot shows whether it took effect
 			after = target
 		}
-		remaining = differences(after, target)
-		e.noteRepair(kept.ID, strings.Join(remaining, ", "))
-		switch {
-		case len(remaining) == 0 && kept.ID == ruleOf(e.before, desired.Metric).AlarmID:
-			e.noteRestored(kept, target, desired.Metric)
-		case len(remaining) > 0 && ineffectiveAt.IsZero():
-			e.noteRepaired("the %s rule was written again, and Cloud Eye still shows different values: %s", desired.Metric,
-				strings.Join(remaining, ", "))
+		remaining = compare(after, target)
+		e.noteRepair(kept.ID, string(remaining))
+		if remaining != "" && ineffectiveAt.IsZero() {
+			e.noteRepaired("the %s rule was written again, and Cloud Eye still shows different values", desired.Metric)
 		}
+		repaired = remaining == "" && !e.isByPolicy(desired, kept)
 	}
-	if !harmless(remaining) {
-		return fmt.Errorf("the %s rule was written, and Cloud Eye still shows different values: %s", desired.Metric,
-			strings.Join(remaining, ", "))
+	if remaining == harmful {
+		err = fmt.Errorf("the %s rule was written, and Cloud Eye still shows different values", desired.Metric)
 	}
-	return nil
+	return repaired, err
+}
+
+// isByPolicy reports whether a rule may differ because the policy has changed, or because there was no topic to notify.
+func (e *ensureRun) isByPolicy(desired v1alpha1.DesiredRule, kept otc.Rule) bool {
+	recorded := ruleOf(e.before, desired.Metric)
+	return e.desired.Renewed || e.before.TopicURN == "" || kept.ID != recorded.AlarmID ||
+		percent(desired.ThresholdPercent) != recorded.ThresholdPercent
 }
 
 // writeRule writes the fields of a rule. Cloud Eye has a separate call that enables a rule.
-func (e *ensureRun) writeRule(ctx context.Context, target otc.Rule, differences []string) error {
-	enabled := slices.Contains(differences, diffEnabled)
-	if !enabled || len(differences) > 1 {
+func (e *ensureRun) writeRule(ctx context.Context, kept, target otc.Rule) error {
+	enabled := kept.Enabled
+	if kept.Enabled = target.Enabled; compare(kept, target) != "" {
 		if err := e.options.Cloud.ModifyRule(ctx, target.ID, target); err != nil {
 			return err
 		}
 	}
-	if enabled {
+	if enabled != target.Enabled {
 		return e.options.Cloud.EnableRule(ctx, target.ID, target.Enabled)
 	}
 	return nil
@@ -214,12 +217,12 @@ func (e *ensureRun) rulesInOrder() bool {
 			return false
 		}
 		target := e.targetOf(desired, r)
-		remaining := differences(r, target)
-		if !sameSeries(r, target) || !harmless(remaining) || len(remaining) > 0 &&
-			e.ineffectiveSince(id, strings.Join(remaining, ", ")).IsZero() {
+		remaining := compare(r, target)
+		if !sameSeries(r, target) || remaining == harmful ||
+			remaining != "" && e.ineffectiveSince(id, string(remaining)).IsZero() {
 			return false
 		}
-		if len(remaining) == 0 {
+		if remaining == "" {
 			e.noteRepair(id, "") // the same difference is repaired if it appears again
 		}
 		observed = e.withRule(observed, e.observedRule(desired, r))

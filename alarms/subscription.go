@@ -17,11 +17,10 @@ import (
 
 // subscriptionsFound are our subscriptions in a list of a topic's subscriptions.
 type subscriptionsFound struct {
-	ours     otc.Subscription // of our URL; a confirmed one is preferred to a pending one
-	stale    []string         // URNs of those of older URLs
-	canceled bool             // whether a canceled one of our URL exists
-	moved    bool             // whether the recorded one is of another URL, because our URL has changed
-	urls     []string         // to which SMN delivers, sorted
+	ours  otc.Subscription // of our URL; a confirmed one is preferred to a pending one
+	stale []string         // URNs of those of older URLs
+	moved bool             // whether the recorded one is of another URL, because our URL has changed
+	urls  []string         // to which SMN delivers, sorted
 }
 
 // findSubscriptions finds our subscriptions in a list.
@@ -35,8 +34,7 @@ func (e *ensureRun) findSubscriptions(listed []otc.Subscription) subscriptionsFo
 			f.urls = append(f.urls, s.Endpoint)
 		}
 		switch {
-		case s.Status == otc.SubscriptionCanceled:
-			f.canceled = f.canceled || here
+		case s.Status == otc.SubscriptionCanceled: // it delivers nothing
 		case here && (f.ours.URN == "" || s.Status == otc.SubscriptionConfirmed):
 			f.ours = s
 		case !here && s.Remark == remark:
@@ -73,19 +71,10 @@ func (e *ensureRun) adoptState(f subscriptionsFound) (request bool) {
 	return now.Sub(e.observed.SubscribedTime.Time) > retryConfirmation
 }
 
-// describeLoss returns how the recorded subscription was lost; empty if it was not.
-func (e *ensureRun) describeLoss(f subscriptionsFound) string {
-	switch {
-	case e.observed.SubscriptionURN == "" || f.moved:
-		return ""
-	case f.ours.URN == "" && f.canceled:
-		return "the subscription was canceled"
-	case f.ours.URN == "":
-		return "the subscription was gone"
-	case e.observed.Subscription == v1alpha1.SubscriptionConfirmed && f.ours.Status != otc.SubscriptionConfirmed:
-		return "the subscription was no longer confirmed"
-	}
-	return ""
+// isLost reports whether the recorded subscription is gone, canceled or no longer confirmed.
+func (e *ensureRun) isLost(f subscriptionsFound) bool {
+	return e.observed.SubscriptionURN != "" && !f.moved && (f.ours.URN == "" ||
+		e.observed.Subscription == v1alpha1.SubscriptionConfirmed && f.ours.Status != otc.SubscriptionConfirmed)
 }
 
 // ensureSubscription ensures that our URL is subscribed. Once the subscription is confirmed, it removes those of
@@ -102,10 +91,13 @@ func (e *ensureRun) ensureSubscription(ctx context.Context) error {
 		return err
 	}
 	f := e.findSubscriptions(listed)
-	lost := e.describeLoss(f)
+	lost := e.isLost(f)
 	if e.adoptState(f) {
-		if err := e.subscribe(ctx, listed, lost); err != nil {
+		if err := e.subscribe(ctx, listed); err != nil {
 			return err
+		}
+		if lost {
+			e.noteRepaired("the subscription is requested again")
 		}
 	}
 	if err := e.save(); err != nil {
@@ -125,10 +117,9 @@ func (e *ensureRun) ensureSubscription(ctx context.Context) error {
 
 // subscribe requests the subscription and its confirmation, if SMN's limit on confirmations allows it now. A refused
 // Subscribe does not count against the limit, because SMN sends no confirmation for it.
-func (e *ensureRun) subscribe(ctx context.Context, listed []otc.Subscription, lost string) error {
+func (e *ensureRun) subscribe(ctx context.Context, listed []otc.Subscription) error {
 	e.confirmationAllowed = e.confirmationAllowedAt(e.desired.Autopilot, true)
 	if !e.confirmationAllowed.IsZero() {
-		e.noteLost(lost, "it will be requested again when SMN's limit on confirmations allows it")
 		return nil
 	}
 	urn, err := e.options.Cloud.Subscribe(ctx, e.observed.TopicURN, e.protocol, e.options.Endpoint, remark)
@@ -147,14 +138,7 @@ func (e *ensureRun) subscribe(ctx context.Context, listed []otc.Subscription, lo
 		e.returnConfirmation(e.desired.Autopilot.Namespace) // SMN lists our URL in another form, and sends no confirmation
 		e.observed.Subscription = v1alpha1.SubscriptionConfirmed
 	}
-	e.noteLost(lost, "requested again")
 	return nil
-}
-
-func (e *ensureRun) noteLost(lost, done string) {
-	if lost != "" {
-		e.noteRepaired("%s: %s", lost, done)
-	}
 }
 
 // hasAnswer reports whether SMN answered with an error, so that it has certainly sent no confirmation.
@@ -174,7 +158,7 @@ func (e *ensureRun) deliveryInOrder() bool {
 		return false
 	}
 	f := e.findSubscriptions(e.snapshot.subscriptions[e.observed.TopicURN])
-	if len(f.stale) > 0 || f.ours.URN != e.observed.SubscriptionURN || e.describeLoss(f) != "" {
+	if len(f.stale) > 0 || f.ours.URN != e.observed.SubscriptionURN || e.isLost(f) {
 		return false
 	}
 	before := e.observed

@@ -224,7 +224,8 @@ func (r *round) ensure(ctx context.Context, inst autopilot.Instance) (time.Durat
 	if len(repaired) > 0 {
 		r.log.Info("repaired", zap.Strings("what", repaired))
 		r.kube.Event(r.target, r.rap, autopilot.Event{
-			Reason: eventRepaired, Action: "Ensure", Note: strings.Join(repaired, "; "),
+			Reason: eventRepaired, Action: "Ensure",
+			Note: strings.Join(repaired, "; ") + ". To change the alarms, edit the spec of the RdsAutopilot",
 		})
 	}
 	later := errors.Is(err, v1alpha1.ErrConfirmationLimit) && !errors.Is(err, v1alpha1.ErrQuota)

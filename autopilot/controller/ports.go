@@ -86,8 +86,8 @@ type Cloud interface {
 	// Ensure makes topic, subscription and alarm rules of a database equal to the desired ones. It starts from the
 	// alarms in the status, and calls record after every step that a later step relies on. It calls no API if the lists
 	// show that nothing differs. observed is what exists afterwards, as far as known, also if there is an error.
-	// repaired has one sentence for each thing that someone else had changed. The error is one line with the cloud's own
-	// text. It wraps v1alpha1.ErrQuota, ErrConfirmationLimit or ErrSubscriptionRefused if that is the reason.
+	// repaired names each object that was restored after a change by someone else. The error is one line with the
+	// cloud's own text. It wraps v1alpha1.ErrQuota, ErrConfirmationLimit or ErrSubscriptionRefused if that is the reason.
 	Ensure(ctx context.Context, desired v1alpha1.DesiredAlarms, record func(v1alpha1.Alarms) error,
 	) (observed v1alpha1.Alarms, repaired []string, err error)
 	// Remove removes topic, subscription and alarm rules of a database, and nothing else.

@@ -287,12 +287,12 @@ func TestDriftIsRepairedAndReportedOnce(t *testing.T) {
 		}{
 			"rule-disabled": {func(x alarmObjects) {
 				f.must(f.personClient().EnableRule(t.Context(), x.rule(v1alpha1.MetricStorage).ID, false))
-			}, "the storage rule was restored: enabled", true},
+			}, "the storage rule was restored", true},
 			"rule-deleted": {func(x alarmObjects) { f.sim.RemoveRule(x.rule(v1alpha1.MetricMemory).ID) },
-				"the memory rule was gone: created again", true},
-			"topic-deleted": {func(x alarmObjects) { f.sim.RemoveTopic(x.topics[0].URN) }, "the topic was gone: created again", true},
+				"the memory rule was restored", true},
+			"topic-deleted": {func(x alarmObjects) { f.sim.RemoveTopic(x.topics[0].URN) }, "the topic was restored", true},
 			"unsubscribed": {func(x alarmObjects) { f.sim.Unsubscribe(x.subscriptions[0].URN) },
-				"the subscription was canceled: requested again", false},
+				"the subscription is requested again", false},
 		}
 		for db := range drifts {
 			f.database("default", db, smallInstance())
@@ -320,7 +320,7 @@ func TestDriftIsRepairedAndReportedOnce(t *testing.T) {
 		s.waitSweep() // repairs nothing
 		for db, d := range drifts {
 			f.checkAlarms(f.waitArmed("default", db))
-			f.checkRepaired(db, d.event)
+			f.checkRepaired(db, d.event+". To change the alarms, edit the spec of the RdsAutopilot")
 		}
 	})
 }

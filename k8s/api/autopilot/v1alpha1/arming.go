@@ -29,7 +29,7 @@ type DesiredAlarms struct {
 	Engine     string // of the instance, such as MySQL
 	Dimension  string // of all rules, as name:value; empty means the dimension of the instance
 	Rules      []DesiredRule
-	Renewed    bool      // the policy has changed, so a different period, count or repeat is not reported as a repair
+	Renewed    bool      // the policy has changed, so a rule that differs is not reported as restored
 	NotBefore  time.Time // ignore lists that were read before this time
 }
 
