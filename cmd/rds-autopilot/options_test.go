@@ -147,7 +147,7 @@ func TestWrongCommandLinesAreOneLineAndExitCode2(t *testing.T) {
 		serveOK + "--cloud-rate 0":                               "--cloud-rate",
 		"plan -n shop":                                           "want the name of one",
 		"plan -n shop a b":                                       "want the name of one",
-		"plan -n shop orders -o xml":                             "want table, json or yaml",
+		"plan -n shop orders -o json":                            "unknown shorthand flag",
 		"plan -n shop orders --public-url https://a.example":     "--public-url",
 		"doctor": "--public-url is required",
 		"doctor --public-url https://a.example a b":                                           "want the name of one Rds",

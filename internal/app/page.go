@@ -5,7 +5,6 @@ package app
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"time"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/autopilot/controller"
-	"github.com/mcsps/rds-autopilot/autopilot/plan"
 	"github.com/mcsps/rds-autopilot/internal/cloud"
 	"github.com/mcsps/rds-autopilot/internal/otc"
 	"github.com/mcsps/rds-autopilot/internal/status"
@@ -31,7 +29,7 @@ func StatusPage(
 		return nil, nil
 	}
 	api = api.Sparing()
-	p := planner{kube: cached{kube}, api: api, cloud: cloud.New(api, o.Now), options: o}
+	p := pastReader{kube: kube, cloud: cloud.New(api, o.Now), now: o.Now}
 	return status.New(status.Options{
 		Cache: kube, Metrics: reg, Leader: leader, Mode: o.Mode, Sweep: o.Sweep, Recheck: o.Recheck,
 		Version:   o.Version,
@@ -40,13 +38,6 @@ func StatusPage(
 			return status.Scope{Cluster: clusterID, Region: api.Region(), Project: api.Project()}
 		},
 		Log: o.Log.Named("status"), Now: o.Now,
-		Plan: func(ctx context.Context, namespace, name string) (*plan.Plan, error) {
-			target := kube.Target(namespace, name)
-			if target == nil {
-				return nil, fmt.Errorf("there is no Rds %s/%s", namespace, name)
-			}
-			return p.plan(ctx, target)
-		},
 		Past: p.past,
 		CloudErrors: func() (all []status.CloudError) {
 			for _, f := range api.Failures() {
@@ -57,22 +48,26 @@ func StatusPage(
 	})
 }
 
+// pastReader reads measurements for the plots. It finds the databases in the informers' caches.
+type pastReader struct {
+	kube  *k8s.Cluster
+	cloud *cloud.Cloud
+	now   func() time.Time
+}
+
 // past reads the measurements of a database since a time, on the dimensions of its rules.
-func (p planner) past(
+func (p pastReader) past(
 	ctx context.Context, namespace, name string, period time.Duration, since time.Time,
 ) (none autopilot.Past, err error) {
-	a, err := p.kube.LiveAutopilot(ctx, namespace, name)
-	if err != nil {
-		return none, err
-	}
-	if a.Status.Instance == nil {
+	a, ok := p.kube.Autopilot(namespace, name)
+	if !ok || a.Status.Instance == nil {
 		return none, errors.New("the instance is not known yet")
 	}
 	inst := &autopilot.Instance{ID: a.Status.Instance.ID}
 	wanted := wantedEvidence(a.Spec, a.Status.Alarms.Rules)
 	if slices.ContainsFunc(wanted, func(w controller.EvidenceRequest) bool { return w.Dimension == "" }) {
 		// A metric without a rule has the dimension of the instance's engine, which only the cloud knows.
-		if inst, err = p.cloud.Instance(ctx, inst.ID, p.options.Now().Add(-time.Hour)); err != nil {
+		if inst, err = p.cloud.Instance(ctx, inst.ID, p.now().Add(-time.Hour)); err != nil {
 			return none, err
 		}
 		if inst == nil {
@@ -82,19 +77,16 @@ func (p planner) past(
 	return p.cloud.Past(ctx, *inst, wanted, period, since)
 }
 
-// cached reads from the informers' caches, so that a plan on the status page costs no call to the API server.
-type cached struct{ *k8s.Cluster }
-
-// LiveAutopilot returns the cached RdsAutopilot, or autopilot.ErrGone.
-func (c cached) LiveAutopilot(_ context.Context, namespace, name string) (*v1alpha1.RdsAutopilot, error) {
-	a, ok := c.Autopilot(namespace, name)
-	if !ok {
-		return nil, autopilot.ErrGone
+// wantedEvidence returns the measurements to read of all metrics, on the dimensions of the rules.
+func wantedEvidence(spec v1alpha1.Spec, rules []v1alpha1.Rule) (wanted []controller.EvidenceRequest) {
+	for _, m := range autopilot.MetricTable() {
+		w := controller.EvidenceRequest{Metric: m.Metric, PeriodSeconds: m.PeriodSeconds(spec)}
+		for _, r := range rules {
+			if r.Metric == m.Metric {
+				w.Dimension = r.Dimension
+			}
+		}
+		wanted = append(wanted, w)
 	}
-	return a, nil
-}
-
-// LiveTargetsByInstance returns the watched databases that name the instance.
-func (c cached) LiveTargetsByInstance(_ context.Context, id, _ string) ([]*autopilot.Target, error) {
-	return c.TargetsByInstance(id), nil
+	return wanted
 }

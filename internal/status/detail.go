@@ -17,8 +17,7 @@ import (
 )
 
 const (
-	fromDatabase = "../../"    // path from the page of a database to the overview
-	fromPlan     = "../../../" // path from a plan to the overview
+	fromDatabase = "../../" // path from the page of a database to the overview
 
 	notWatched = "This service watches no database of that name."
 )
@@ -74,8 +73,6 @@ type detail struct {
 	Cloud                v1alpha1.Alarms
 	Rules                []rule
 	Plots                *plots // nil without measurements
-	OffersPlan           bool
-	PlanPath             string // relative
 }
 
 // serveDatabase waits for the cloud before it takes the slot for rendering, so that it does not block other pages.
@@ -116,7 +113,6 @@ func (p *pages) showDatabase(v *view, namespace, name string, measured pasts, fa
 	x := v.detail(&d)
 	x.Plots = v.plots(&d, measured, failed)
 	x.Loads = v.loads(&d, measured)
-	x.OffersPlan, x.PlanPath = p.Plan != nil && d.target != nil, "./"+url.PathEscape(name)+"/plan"
 	return answer{http.StatusOK, p.database, fromDatabase, d.Namespace + "/" + d.Name, x}
 }
 

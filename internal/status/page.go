@@ -16,7 +16,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
-	"github.com/mcsps/rds-autopilot/autopilot/plan"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -48,9 +47,8 @@ type Options struct {
 	Metrics prometheus.Gatherer
 	Leader  func() string // returns the pod that leads, as last seen; empty if unknown
 
-	// Plan returns the decision that a database would get now. Past returns the averages per period since a time. Only
-	// these two call the cloud, when a person opens a plan or a database. Each may be nil; then its page lacks that part.
-	Plan func(ctx context.Context, namespace, name string) (*plan.Plan, error)
+	// Past returns the averages per period since a time. Only this calls the cloud, when a person opens a database. It
+	// may be nil; then the page lacks that part.
 	Past func(ctx context.Context, namespace, name string, period time.Duration, since time.Time) (autopilot.Past, error)
 
 	CloudErrors func() []CloudError // returns the last error of each service; may be nil
@@ -75,9 +73,8 @@ type Scope struct {
 
 type pages struct {
 	Options
-	overview, database, plan, health, failure *template.Template
-	plans                                     *answers[string]
-	pasts                                     *answers[pasts]
+	overview, database, health, failure *template.Template
+	pasts                               *answers[pasts]
 	// slot is held while rendering. One page at a time leaves the processor to decisions.
 	slot chan struct{}
 }
@@ -86,10 +83,9 @@ type pages struct {
 // /health.
 func New(o Options) (http.Handler, error) {
 	p := &pages{Options: o, slot: make(chan struct{}, 1)}
-	p.plans = newAnswers(o, p.planText, planKept)
 	p.pasts = newAnswers(o, p.askPasts, o.Sweep)
 	for file, t := range map[string]**template.Template{
-		"overview.html": &p.overview, "database.html": &p.database, "plan.html": &p.plan, "health.html": &p.health,
+		"overview.html": &p.overview, "database.html": &p.database, "health.html": &p.health,
 		"failure.html": &p.failure,
 	} {
 		var err error
@@ -101,9 +97,6 @@ func New(o Options) (http.Handler, error) {
 	mux.Use(setHeaders)
 	mux.Get("/", p.serve(p.showOverview))
 	mux.Get("/databases/{namespace}/{name}", p.serveDatabase)
-	if o.Plan != nil {
-		mux.Get("/databases/{namespace}/{name}/plan", p.servePlan)
-	}
 	mux.Get("/health", p.serve(p.showHealth))
 	for _, file := range []string{"status.css", "status.js", "icon.svg"} {
 		mux.Get("/"+file, func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, files, file) })
@@ -131,7 +124,7 @@ type page struct {
 	Synced  bool
 	Scope   Scope
 	Replica replica
-	Follows bool // whether the script refreshes the page; refreshing a plan would call the cloud each time
+	Follows bool // whether the script refreshes the page
 	Content any
 }
 
@@ -184,7 +177,7 @@ func (p *pages) render(r *http.Request, show func(*http.Request, *view) answer) 
 	}
 	err = a.template.ExecuteTemplate(&out, "layout.html", page{
 		Root: a.root, Title: a.title, Now: v.moment(v.now), Version: p.Version, Synced: p.Cache.HasSynced(),
-		Scope: scope, Replica: v.replica(), Follows: a.template != p.plan && a.template != p.failure, Content: a.content,
+		Scope: scope, Replica: v.replica(), Follows: a.template != p.failure, Content: a.content,
 	})
 	if err != nil {
 		return 0, nil, fmt.Errorf("%s: %w", a.title, err)

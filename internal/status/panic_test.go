@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
-	"github.com/mcsps/rds-autopilot/autopilot/plan"
 	"github.com/mcsps/rds-autopilot/internal/status"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
@@ -36,7 +35,6 @@ func TestPanicIsAnErrorOnThePage(t *testing.T) {
 	c := &panickingCache{cache: fleetOfAllStates()}
 	h := newPage(t, func(o *status.Options) {
 		o.Cache = c
-		o.Plan = func(context.Context, string, string) (*plan.Plan, error) { panic("a broken plan") }
 		o.Past = func(context.Context, string, string, time.Duration, time.Time) (past autopilot.Past, err error) {
 			past.UsedGB[1].Value = 1 // out of range
 			return past, err
@@ -44,8 +42,7 @@ func TestPanicIsAnErrorOnThePage(t *testing.T) {
 	})
 	for range 2 {
 		for url, want := range map[string]string{
-			"/databases/a/armed/plan": "The plan failed: internal error; the reason is in the log",
-			"/databases/a/armed":      "Cannot read from Cloud Eye: internal error; the reason is in the log",
+			"/databases/a/armed": "Cannot read from Cloud Eye: internal error; the reason is in the log",
 		} {
 			if page := text(get(t, h, url, http.StatusOK)); !strings.Contains(page, want) {
 				t.Errorf("%s lacks %q: %s", url, want, page)

@@ -16,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
-	"github.com/mcsps/rds-autopilot/autopilot/plan"
 	"github.com/mcsps/rds-autopilot/autopilot/record"
 	"github.com/mcsps/rds-autopilot/internal/status"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
@@ -128,9 +127,6 @@ func serve(t *testing.T, f *fleet) (address, host string) {
 	sweep.Set(float64(noon().Add(-2 * time.Minute).Unix()))
 	h, err := status.New(status.Options{
 		Cache: f, Metrics: reg, Leader: func() string { return "rds-autopilot-7d9f5-x2k4q" }, Mode: v1alpha1.ModeAuto,
-		Plan: func(_ context.Context, namespace, name string) (*plan.Plan, error) {
-			return &plan.Plan{Namespace: namespace, Name: name, Notes: []string{"There is no RdsAutopilot yet"}}, nil
-		},
 		Past: func(_ context.Context, _, _ string, period time.Duration, since time.Time) (autopilot.Past, error) {
 			return ordersMeasured(period, since), nil
 		},

@@ -102,10 +102,6 @@ func TestPageDoesNotRefreshWhileInUse(t *testing.T) {
 	if got := b.text(".news"); !strings.Contains(got, "Storage 60 → 70 GB is done") {
 		t.Errorf("a screen reader announces %q", got)
 	}
-	b.do(chromedp.Navigate(address + "/databases/shop/carts/plan"))
-	if n := eval[int](b, `document.querySelectorAll("script, .follow").length`); n > 0 {
-		t.Error("the page of a plan refreshes itself")
-	}
 }
 
 func TestThePagesAreCompleteWithoutTheScript(t *testing.T) {

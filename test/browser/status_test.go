@@ -22,7 +22,6 @@ func TestThePagesInBothThemes(t *testing.T) {
 		}{
 			{"overview", "/", "13 of 13 databases", 900},
 			{"database", "/databases/shop/orders", "A logical replication slot is inactive", 1400},
-			{"plan", "/databases/shop/orders/plan", "caches it for 30 seconds", 500},
 			{"health", "/health", "Last error of each service", 1000},
 			{"nothing", "/databases/shop/none", "watches no database", 300},
 		} {
