@@ -4,6 +4,7 @@ package main
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -16,7 +17,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mcsps/rds-autopilot/internal/app"
 	"github.com/mcsps/rds-autopilot/internal/doctor"
 	"github.com/mcsps/rds-autopilot/internal/recording"
 )
@@ -49,7 +49,7 @@ failed, 2 if the arguments are wrong.`,
 	fs.StringVarP(&o.namespace, "namespace", "n", "",
 		"`namespace` of the Rds and of the temporary RdsAutopilot; empty means the one of the kubeconfig's context")
 	o.output = "text"
-	enumVar(fs, &o.output, "output", "o", "`format` of the output: text or json", "text", "json")
+	fs.StringVarP(&o.output, "output", "o", o.output, "`format` of the output: text or json")
 	o.receiver(fs, "`URL` that serve runs with; required")
 	fs.StringVar(&o.listen, "listen", "", "`address` at which doctor receives the messages in place of the running service; the public URL must lead to it")
 	fs.StringVar(&o.capture, "capture", "",
@@ -65,7 +65,7 @@ failed, 2 if the arguments are wrong.`,
 	o.system(fs)
 	fs.BoolVar(&o.LeaderElect, "leader-elect", o.LeaderElect,
 		"whether serve elects a leader; if not, doctor looks for no lease")
-	o.smn(fs, "SMN's host in the cloud's catalogue", app.Console+" in eu-de and eu-nl; required elsewhere")
+	o.smn(fs)
 	c.RunE = o.run
 	return c
 }
@@ -73,6 +73,9 @@ failed, 2 if the arguments are wrong.`,
 func (o *doctorOptions) run(c *cobra.Command, args []string) (err error) {
 	if err = o.validate(); err != nil {
 		return err
+	}
+	if o.output != "text" && o.output != "json" {
+		return usageError{errors.New("--output: want text or json")}
 	}
 	if o.wait < time.Second {
 		return usageError{errors.New("--wait: want at least a second")}
@@ -123,7 +126,9 @@ func (o *doctorOptions) run(c *cobra.Command, args []string) (err error) {
 	with.Progress = func(text string) { fmt.Fprintln(c.ErrOrStderr(), text) }
 	failed := doctor.Run(ctx, with)
 	if o.output == "json" {
-		err = writeJSON(c.OutOrStdout(), map[string]any{"checks": all, "failed": len(failed)})
+		encoder := json.NewEncoder(c.OutOrStdout())
+		encoder.SetIndent("", "  ")
+		err = encoder.Encode(map[string]any{"checks": all, "failed": len(failed)})
 	}
 	if err == nil && len(failed) > 0 {
 		err = errCheckFailed

@@ -32,11 +32,11 @@ func environment(pairs ...string) func(string) string {
 
 func TestFlagsThatAreNotGivenComeFromTheEnvironment(t *testing.T) {
 	env := environment("RDS_AUTOPILOT_PUBLIC_URL=https://env.example/", "RDS_AUTOPILOT_MODE=Recommend",
-		"RDS_AUTOPILOT_LOG_FORMAT=CONSOLE", "RDS_AUTOPILOT_STATUS_PAGE=false", "RDS_AUTOPILOT_WATCH_NAMESPACES=a, b",
+		"RDS_AUTOPILOT_LOG_FORMAT=console", "RDS_AUTOPILOT_STATUS_PAGE=false", "RDS_AUTOPILOT_WATCH_NAMESPACES=a, b",
 		"RDS_AUTOPILOT_ENDPOINT=smn=https://smn.example,ces=https://ces.example",
 		"RDS_AUTOPILOT_ALLOW_APPLY=Cloud", "RDS_AUTOPILOT_ALLOWED_INSTANCES=shop/*, */0a1b")
 	c, o := serveCommand(env)
-	if err := errors.Join(c.ParseFlags([]string{"--mode", "off"}), fromEnv(c.Flags(), env)); err != nil {
+	if err := errors.Join(c.ParseFlags([]string{"--mode", "Off"}), fromEnv(c.Flags(), env)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := o.validate(); err != nil {
@@ -123,16 +123,16 @@ func TestWrongCommandLinesAreOneLineAndExitCode2(t *testing.T) {
 	cancel()                                   // a command that starts in spite of its arguments ends at once
 	for line, want := range map[string]string{ // part of the error
 		"":                                     "a command is missing",
+		"completion bash":                      `unknown command "completion"`,
 		"fly":                                  `unknown command "fly"`,
-		"sevre":                                "did you mean serve?",
-		"help plam":                            `unknown command "plam": did you mean plan?`,
-		"completion bsh":                       `unknown shell "bsh": did you mean bash`,
 		serveOK + "--nope":                     "--nope",
 		serveOK + "nope":                       "nope",
 		serveOK + "--smn-ca-file /nonexistent": "--smn-ca-file",
 		serveOK + "--smn-ca-file " + file:      "--smn-ca-file",
-		serveOK + "--mode of":                  `invalid argument "of" for "--mode" flag: want Auto, Recommend or Off`,
+		serveOK + "--mode of":                  "--mode: want Auto, Recommend or Off",
 		serveOK + "--log-level loud":           "--log-level",
+		serveOK + "--log-level fatal":          "--log-level",
+		serveOK + "--log-format text":          "--log-format",
 		"serve":                                "--public-url is required",
 		"serve --public-url ftp://a.example":   "--public-url",
 		"serve --public-url https://a.example/?x=1":              "--public-url",
@@ -171,11 +171,10 @@ func TestWrongCommandLinesAreOneLineAndExitCode2(t *testing.T) {
 	}
 }
 
-func TestHelpVersionAndCompletionGoToStandardOutput(t *testing.T) {
+func TestHelpAndVersionGoToStandardOutput(t *testing.T) {
 	for line, want := range map[string]string{
 		"help": "serve", "--help": "serve", "help plan": "rds-autopilot plan -n shop orders", "plan --help": "-endpoint",
-		"version": version, "--version": "rds-autopilot version dev", "version -o json": `"version": "` + version + `"`,
-		"completion": "zsh", "completion bash": "complete", "__complete serve --mode R": "Recommend",
+		"version": version, "--version": "rds-autopilot version dev",
 	} {
 		var out, errs bytes.Buffer
 		code := run(t.Context(), strings.Fields(line), environment(), nil, &out, &errs)
