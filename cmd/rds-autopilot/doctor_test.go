@@ -96,7 +96,7 @@ func TestDoctorWithItsOwnReceiver(t *testing.T) {
 		"doctor", "-n", ns, "db", "--wait", "5m", "-o", "json", "--public-url", public, "--listen", "127.0.0.1:0",
 		"--capture", captured, "--kubeconfig", kubeconfig, "--watch-namespaces", ns, "--lease-namespace", ns,
 		"--smn-ca-file", ca, "--smn-cert-hosts", sim.CertHost(), "--smn-confirm-hosts", sim.ConfirmHost(),
-	}, f.env(), nil, out, errs)
+	}, f.env(), out, errs)
 	if code != exitOK {
 		t.Errorf("exit code %d\n%s\n%s", code, out, errs)
 	}
@@ -155,7 +155,7 @@ func TestDoctorRecordsTheCloud(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "eu-de.jsonl")
 	args := []string{"doctor", "--public-url", "http://127.0.0.1:9/smn", "--wait", "1s", "--kubeconfig", filepath.Join(t.TempDir(), "none"), "--record", file}
 	out, errs := &watchedBuffer{}, &watchedBuffer{}
-	if code := run(t.Context(), args, env, nil, out, errs); code != exitError {
+	if code := run(t.Context(), args, env, out, errs); code != exitError {
 		t.Errorf("exit code %d\n%s\n%s", code, out, errs)
 	}
 	recorded, err := os.ReadFile(file)

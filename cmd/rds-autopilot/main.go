@@ -34,7 +34,7 @@ var (
 
 func main() {
 	ctx, stop := untilSignal(context.Background())
-	code := run(ctx, os.Args[1:], os.Getenv, os.Stdin, os.Stdout, os.Stderr)
+	code := run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
 }
@@ -69,10 +69,9 @@ type usageError struct{ error }
 var errCheckFailed = errors.New("a check failed")
 
 // run executes the command line and returns the exit code. It writes an error as one line to stderr.
-func run(ctx context.Context, args []string, env func(string) string, stdin io.Reader, stdout, stderr io.Writer) int {
+func run(ctx context.Context, args []string, env func(string) string, stdout, stderr io.Writer) int {
 	root := newRoot(env)
 	root.SetArgs(args)
-	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)

@@ -158,14 +158,14 @@ func TestWrongCommandLinesAreOneLineAndExitCode2(t *testing.T) {
 		"doctor --public-url https://a.example --listen 127.0.0.1:0 --capture " + file + "/x": "--capture: ",
 	} {
 		var out, errs bytes.Buffer
-		code := run(ended, strings.Fields(line), environment(), strings.NewReader("{}"), &out, &errs)
+		code := run(ended, strings.Fields(line), environment(), &out, &errs)
 		if code != exitUsage || out.Len() > 0 || strings.Count(errs.String(), "\n") != 1 || !strings.Contains(errs.String(), want) {
 			t.Errorf("%s: exit code %d, output %q, error %q; want %d and %q", line, code, &out, &errs, exitUsage, want)
 		}
 	}
 	var out, errs bytes.Buffer
 	env := environment("RDS_AUTOPILOT_CLOUD_RATE=fast", "RDS_AUTOPILOT_LEADER_ELECT=perhaps")
-	code := run(ended, strings.Fields(serveOK), env, nil, &out, &errs)
+	code := run(ended, strings.Fields(serveOK), env, &out, &errs)
 	if code != exitUsage || strings.Count(errs.String(), "\n") != 1 || !strings.Contains(errs.String(), "RDS_AUTOPILOT_CLOUD_RATE") {
 		t.Errorf("environment: exit code %d, %q", code, &errs)
 	}
@@ -177,7 +177,7 @@ func TestHelpAndVersionGoToStandardOutput(t *testing.T) {
 		"version": version, "--version": "rds-autopilot version dev",
 	} {
 		var out, errs bytes.Buffer
-		code := run(t.Context(), strings.Fields(line), environment(), nil, &out, &errs)
+		code := run(t.Context(), strings.Fields(line), environment(), &out, &errs)
 		if code != exitOK || !strings.Contains(out.String(), want) {
 			t.Errorf("%s: exit code %d, output %q, error %q; want %q", line, code, &out, &errs, want)
 		}

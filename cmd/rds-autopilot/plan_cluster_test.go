@@ -84,7 +84,7 @@ func TestPlanReadsAndWritesNothing(t *testing.T) {
 	planOf := func(args ...string) string {
 		t.Helper()
 		var out, errs bytes.Buffer
-		if code := run(t.Context(), append([]string{"plan", "--kubeconfig", kubeconfig["everywhere"], "-n", here, "--cloud-rate", "1000"}, args...), f.env(), nil, &out, &errs); code != exitOK {
+		if code := run(t.Context(), append([]string{"plan", "--kubeconfig", kubeconfig["everywhere"], "-n", here, "--cloud-rate", "1000"}, args...), f.env(), &out, &errs); code != exitOK {
 			t.Fatalf("%v: exit code %d, %s", args, code, errs.String())
 		}
 		return out.String()
@@ -132,7 +132,7 @@ func TestPlanReadsAndWritesNothing(t *testing.T) {
 	t.Run("a reader of one namespace gets plans of it", func(t *testing.T) {
 		apiserver.NeedReal(t)
 		var out, errs bytes.Buffer
-		if code := run(t.Context(), []string{"plan", "--kubeconfig", kubeconfig["here"], "-n", here, "settled"}, f.env(), nil, &out, &errs); code != exitOK || !strings.Contains(out.String(), "you may not list those") {
+		if code := run(t.Context(), []string{"plan", "--kubeconfig", kubeconfig["here"], "-n", here, "settled"}, f.env(), &out, &errs); code != exitOK || !strings.Contains(out.String(), "you may not list those") {
 			t.Errorf("exit code %d, %s%s", code, out.String(), errs.String())
 		}
 	})
@@ -158,7 +158,7 @@ func TestPlanReadsAndWritesNothing(t *testing.T) {
 				continue // Kubernetes in memory knows no rights
 			}
 			var out, errs bytes.Buffer
-			code := run(t.Context(), append([]string{"plan", "--cloud-rate", "1000"}, tc.args...), tc.env, nil, &out, &errs)
+			code := run(t.Context(), append([]string{"plan", "--cloud-rate", "1000"}, tc.args...), tc.env, &out, &errs)
 			if code != exitError || out.Len() != 0 || strings.Count(errs.String(), "\n") != 1 || !strings.Contains(errs.String(), tc.want) {
 				t.Errorf("%s: exit code %d, %q, %q", name, code, out.String(), errs.String())
 			}

@@ -45,7 +45,7 @@ func TestUninstallCheckNamesWhatStillNeedsTheService(t *testing.T) {
 		t.Helper()
 		var out, errs bytes.Buffer
 		env := environment("RDS_AUTOPILOT_WATCH_NAMESPACES="+namespaces, "RDS_AUTOPILOT_LEASE_NAME=otc-rds", "RDS_AUTOPILOT_RELEASE=otc")
-		if got := run(t.Context(), append([]string{"uninstall-check", "--kubeconfig", kubeconfig}, kept...), env, nil, &out, &errs); got != code || errs.Len() > 0 {
+		if got := run(t.Context(), append([]string{"uninstall-check", "--kubeconfig", kubeconfig}, kept...), env, &out, &errs); got != code || errs.Len() > 0 {
 			t.Errorf("%s: exit code %d, want %d: %s%s", namespaces, got, code, &out, &errs)
 		}
 		return out.String()
