@@ -47,8 +47,6 @@ func refusalText(r v1alpha1.Refusal) string {
 		return "The cloud makes no changes until the account is paid"
 	case ReasonNotPermitted:
 		return "The credentials do not permit the change"
-	case ReasonChangePending:
-		return "A read replica grows first"
 	case ReasonInstanceBusy:
 		return "The cloud is busy with the instance"
 	case ReasonStorageFull:

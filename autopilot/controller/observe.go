@@ -62,37 +62,10 @@ func (o Observer) Observe(ctx context.Context, t *autopilot.Target, a *v1alpha1.
 		if first := o.Allowed.FirstClaim(claims, o.Mode); first != nil && (first.Namespace != t.Namespace || first.Name != t.Name) {
 			c.ClaimedBy = first.Namespace + "/" + first.Name
 		}
-		if err := o.limitReplicas(ctx, &c, t.Namespace); err != nil {
-			return c, err
-		}
 	}
 	c.Now = o.Now() // after the reads, because nothing may be dated before the list that shows it
 	autopilot.ClampTimes(&c.Status, c.Now)
 	return c, nil
-}
-
-// limitReplicas enters into the case what prevents the growth of read replicas. With apply: Operator, the autopilot
-// grows none.
-func (o Observer) limitReplicas(ctx context.Context, c *autopilot.Case, namespace string) error {
-	if c.Spec.Apply != v1alpha1.ApplyCloud {
-		return nil
-	}
-	c.Instance.Replicas = slices.Clone(c.Instance.Replicas)
-	for i := range c.Instance.Replicas {
-		r := &c.Instance.Replicas[i]
-		r.IsForbidden = !o.Allowed.ListsInstance(namespace, r.ID)
-		claims, err := o.Claims(ctx, r.ID)
-		if err != nil {
-			return err
-		}
-		if own := o.Allowed.FirstClaim(claims, o.Mode); own != nil {
-			r.ManagedBy = own.Namespace + "/" + own.Name
-			if own.Autopilot != nil {
-				r.MaxGB = autopilot.MaxGB(own.Autopilot.Spec, own.Autopilot.Status.Baseline, 0)
-			}
-		}
-	}
-	return nil
 }
 
 func (o Observer) instance(ctx context.Context, id string, notBefore time.Time) (*autopilot.Instance, error) {
@@ -127,6 +100,15 @@ func (r *round) observe(ctx context.Context) (autopilot.Case, error) {
 		return c, err
 	}
 	c.Status.Switch, c.IsSweep, r.now = r.lastSwitch, r.isSweep, c.Now
+	if c.Instance == nil {
+		return c, nil
+	}
+	c.Instance.Replicas = slices.Clone(c.Instance.Replicas)
+	for i := range c.Instance.Replicas {
+		replica := &c.Instance.Replicas[i]
+		claims := r.kube.TargetsByInstance(replica.ID)
+		replica.IsManaged = r.options.Allowed.FirstClaim(claims, r.options.Mode) != nil
+	}
 	return c, nil
 }
 

@@ -49,7 +49,7 @@ func (r *round) reconcileEnabled(ctx context.Context) (time.Duration, error) {
 		r.emitEnded(ended)
 		ended = nil
 		r.keepsPlace = true
-		patched, patchErr = r.request(ctx, c, *verdict.Intent)
+		patched, patchErr = r.request(ctx, *verdict.Intent)
 		c.Now = r.options.Now()
 	}
 
@@ -71,7 +71,6 @@ func (r *round) reconcileEnabled(ctx context.Context) (time.Duration, error) {
 	r.emitEnded(append(ended, outcome.Ended...))
 	r.emitDecisions(outcome.News)
 	r.emitWarnings(outcome.Warnings)
-	r.growFollowers(ctx, c)
 	if armingDue {
 		r.controller.enqueueArming(r.key)
 	}

@@ -139,7 +139,7 @@ func checkRefusal(c autopilot.Case, ch change) answer {
 func refusalReasons() []autopilot.Reason {
 	return []autopilot.Reason{
 		autopilot.ReasonRefused, autopilot.ReasonNotPermitted, autopilot.ReasonPaymentRequired, autopilot.ReasonQuotaExceeded,
-		autopilot.ReasonSoldOut, autopilot.ReasonInstanceBusy, autopilot.ReasonStorageFull, autopilot.ReasonChangePending,
-		autopilot.ReasonStalled, autopilot.ReasonJobFailed, autopilot.ReasonCloudRefused, autopilot.CloudUnreachable,
+		autopilot.ReasonSoldOut, autopilot.ReasonInstanceBusy, autopilot.ReasonStorageFull, autopilot.ReasonStalled,
+		autopilot.ReasonJobFailed, autopilot.ReasonCloudRefused, autopilot.CloudUnreachable,
 	}
 }

@@ -5,12 +5,10 @@
 package plan
 
 import (
-	"cmp"
 	"context"
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,8 +27,6 @@ type Plan struct {
 	Instance  *Instance     `json:"instance,omitempty"`
 	Notes     []string      `json:"notes"`
 	Metrics   []Metric      `json:"metrics"`
-	// Replicas holds what happens to each read replica when the volume grows, now or at the alarm.
-	Replicas []Replica `json:"replicas,omitempty"`
 }
 
 // Instance is the database as the cloud reports it now.
@@ -66,15 +62,6 @@ type Metric struct {
 	Candidates  []Candidate `json:"candidates,omitempty"` // larger flavors, best first
 	// Findings say why a larger flavor may not help.
 	Findings []v1alpha1.Finding `json:"findings,omitempty"`
-}
-
-// Replica is a read replica and what happens to it when its primary grows.
-type Replica struct {
-	ID       string                `json:"id"`
-	Name     string                `json:"name"`
-	VolumeGB int                   `json:"volumeGB"` // 0 if it is not known
-	Step     autopilot.ReplicaStep `json:"step"`
-	Message  string                `json:"message"`
 }
 
 // Answer is a decision.
@@ -126,7 +113,6 @@ func (s *Situation) Plan(ctx context.Context) *Plan {
 	for _, row := range autopilot.MetricTable() {
 		p.Metrics = append(p.Metrics, s.metric(ctx, row))
 	}
-	p.Replicas = s.replicas(ctx)
 	return p
 }
 
@@ -144,10 +130,10 @@ func (s *Situation) metric(ctx context.Context, row autopilot.MetricRow) Metric 
 		}
 		m.ValuePercent = new(tenths(percent))
 	}
-	d, _ := s.decide(ctx, row.Metric, e)
+	d := s.decide(ctx, row.Metric, e)
 	m.Decision = answer(d)
 	if d.Reason.LacksEvidence() {
-		d, _ = s.decide(ctx, row.Metric, s.raised(row, e))
+		d = s.decide(ctx, row.Metric, s.raised(row, e))
 		m.AtThreshold = new(answer(d))
 	}
 	if f := s.Insight.Flavor; f != nil {
@@ -163,54 +149,11 @@ func (s *Situation) metric(ctx context.Context, row autopilot.MetricRow) Metric 
 	return m
 }
 
-// replicas returns what happens to the read replicas when the volume grows: now or, if it would not grow now, at its
-// threshold.
-func (s *Situation) replicas(ctx context.Context) (replicas []Replica) {
-	if s.Instance == nil || len(s.Instance.Replicas) == 0 {
-		return nil
-	}
-	row, err := autopilot.LookupMetric(v1alpha1.MetricStorage)
-	if err != nil {
-		return nil
-	}
-	e := s.Evidence[row.Metric]
-	d, v := s.decide(ctx, row.Metric, e)
-	if d.Reason.LacksEvidence() {
-		e = s.raised(row, e)
-		d, v = s.decide(ctx, row.Metric, e)
-	}
+// decide returns the decision on an alarm with this evidence. A deferred change may add decisions on other metrics.
+// Facts that the walk reads stay in the situation, so that no walk reads them again.
+func (s *Situation) decide(ctx context.Context, m v1alpha1.Metric, e autopilot.Evidence) autopilot.Decision {
 	c := s.Case
-	c.Alarms = s.supposed(row.Metric, e)
-	intent := v.Intent
-	if intent == nil { // the autopilot requests nothing, of its replicas neither
-		intent = &v1alpha1.Intent{Kind: v1alpha1.KindVolume, To: cmp.Or(d.To, strconv.Itoa(s.Instance.VolumeGB))}
-		c.Spec.Apply = v1alpha1.ApplyOperator
-	}
-	steps := c.ReplicaSteps(*intent)
-	for _, r := range s.Instance.Replicas {
-		step, obstacle := steps[r.ID], ""
-		if c.Spec.Apply == v1alpha1.ApplyCloud {
-			obstacle = r.Obstacle(autopilot.Gigabytes(intent.To))
-		}
-		replicas = append(replicas, Replica{r.ID, r.Name, r.VolumeGB, step, stepText(step, r.VolumeGB, intent.To, obstacle)})
-	}
-	slices.SortFunc(replicas, func(a, b Replica) int {
-		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.ID, b.ID))
-	})
-	return replicas
-}
-
-// supposed returns an alarm with this evidence that is in force now.
-func (s *Situation) supposed(m v1alpha1.Metric, e autopilot.Evidence) []autopilot.Alarm {
-	return []autopilot.Alarm{{Metric: m, State: v1alpha1.StateAlarm, StateTime: s.Now, Evidence: e}}
-}
-
-// decide returns the decision on an alarm with this evidence, and the verdict that it is part of. A deferred change may
-// add decisions on other metrics. Facts that the walk reads stay in the situation, so that no walk reads them again.
-func (s *Situation) decide(ctx context.Context, m v1alpha1.Metric, e autopilot.Evidence,
-) (autopilot.Decision, autopilot.Verdict) {
-	c := s.Case
-	c.Alarms = s.supposed(m, e)
+	c.Alarms = []autopilot.Alarm{{Metric: m, State: v1alpha1.StateAlarm, StateTime: s.Now, Evidence: e}}
 	for _, f := range []autopilot.Fact{autopilot.FactAlarmState, autopilot.FactUsedSpace, autopilot.FactUsage} {
 		c.SetFact(f, nil)
 	}
@@ -219,13 +162,13 @@ func (s *Situation) decide(ctx context.Context, m v1alpha1.Metric, e autopilot.E
 	s.Case = c
 	for _, d := range v.Decisions {
 		if d.Metric == m {
-			return d, v
+			return d
 		}
 	}
 	return autopilot.Decision{
 		Metric: m, Action: autopilot.ActionNone, Reason: autopilot.ReasonStaleEvidence,
 		Message: "Cloud Eye has no measurement from after the last change yet",
-	}, v
+	}
 }
 
 // threshold returns the percentage at which the alarm is raised.

@@ -45,12 +45,6 @@ func (p *Plan) Text() ([]byte, error) {
 		if err := writeDetails(&out, m); err != nil {
 			return nil, err
 		}
-		if m.Metric != v1alpha1.MetricStorage {
-			continue
-		}
-		for _, r := range p.Replicas {
-			fmt.Fprintf(&out, "  Read replica %s (%s): %s\n", r.Name, r.ID, r.Message)
-		}
 	}
 	return out.Bytes(), nil
 }
@@ -108,27 +102,6 @@ func writeCandidates(out io.Writer, all []Candidate) error {
 		}
 	}
 	return nil
-}
-
-// stepText returns what happens to a read replica when the volume of its primary grows to that many GB. obstacle says
-// why the replica does not grow; it is empty if nothing else is to be said.
-func stepText(step autopilot.ReplicaStep, volumeGB int, to, obstacle string) string {
-	switch step {
-	case autopilot.ReplicaGrowsFirst:
-		return fmt.Sprintf("%d → %s GB before the primary", volumeGB, to)
-	case autopilot.ReplicaGrowsAfter:
-		return fmt.Sprintf("%d → %s GB after the primary, which cannot wait", volumeGB, to)
-	case autopilot.ReplicaStaysSmaller:
-		why := ""
-		if obstacle != "" {
-			why = ", because " + obstacle
-		}
-		const reports = "%s reports a replica that is smaller than its primary"
-		return fmt.Sprintf("stays at %d GB%s. "+reports, volumeGB, why, autopilot.ReasonReplicaSmaller)
-	case autopilot.ReplicaSizeUnknown:
-		return "the cloud reports no size, so the autopilot does not grow it"
-	}
-	return fmt.Sprintf("stays at %d GB", volumeGB)
 }
 
 func valueText(m Metric) string {

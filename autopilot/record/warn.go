@@ -5,6 +5,7 @@ package record
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
@@ -89,28 +90,21 @@ func readOnlyWarning(c autopilot.Case) []autopilot.Warning {
 		autopilot.TimeText(c.Status.ReadOnly.SinceTime.Time), size, autopilot.WritableAt(size))}}
 }
 
-// replicaWarning returns a warning if a read replica has a smaller volume than its primary. It is full first, and a
-// full replica of PostgreSQL makes its primary keep WAL. A replica that the autopilot grows after its primary has 10
-// minutes before it is reported.
+// replicaWarning returns a warning if a read replica has a smaller volume than its primary and no RdsAutopilot manages
+// it. It is full first, and a full replica of PostgreSQL makes its primary keep WAL.
 func replicaWarning(c autopilot.Case) []autopilot.Warning {
-	size := c.Instance.VolumeGB
-	smaller := c.Instance.SmallerReplicas(size)
-	grown := autopilot.RecentGrowth(c.Status.Changes, c.Now)
-	if follow := c.ReplicasToFollow(); len(follow) == len(smaller) &&
-		(len(smaller) == 0 || c.Now.Sub(grown) < autopilot.ReplicaPatience) {
-		return nil
-	}
-	advice := "Grow the replica to the same size, because the autopilot does not"
-	if c.Spec.Apply == v1alpha1.ApplyCloud && c.Mode == v1alpha1.ModeAuto {
-		advice = "Grow the replica to the same size. The autopilot tries to when the primary grows"
-		for _, r := range smaller {
-			if obstacle := r.Obstacle(size); obstacle != "" {
-				advice += fmt.Sprintf(", but not %s: %s", r.Name, obstacle)
-			}
+	var smaller []string
+	for _, r := range c.Instance.Replicas {
+		if r.VolumeGB > 0 && r.VolumeGB < c.Instance.VolumeGB && !r.IsManaged {
+			smaller = append(smaller, fmt.Sprintf("%s (%d GB)", r.Name, r.VolumeGB))
 		}
 	}
-	return []autopilot.Warning{{Reason: autopilot.ReasonReplicaSmaller, Message: fmt.Sprintf("Storage of the primary %s has %d GB, and a read replica has less: %s. %s",
-		c.Instance.Name, size, autopilot.ReplicaSizes(smaller), advice)}}
+	if len(smaller) == 0 {
+		return nil
+	}
+	slices.Sort(smaller)
+	return []autopilot.Warning{{Reason: autopilot.ReasonReplicaSmaller, Message: fmt.Sprintf("Storage of the primary %s has %d GB, and a read replica has less: %s. Grow the replica to the same size, or create an RdsAutopilot for it",
+		c.Instance.Name, c.Instance.VolumeGB, strings.Join(smaller, ", "))}}
 }
 
 // waitsForOthers returns a warning if a flavor has waited for --max-flavor-changes for 6 hours. A record alone does not

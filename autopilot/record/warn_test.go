@@ -146,9 +146,10 @@ func TestUpdateWarningsReportsASmallerReplicaOnce(t *testing.T) {
 	c.Instance.Name = "orders"
 	c.Instance.Replicas = []autopilot.Replica{
 		{Name: "same", VolumeGB: 100}, {Name: "larger", VolumeGB: 120}, {Name: "unknown"}, {Name: "reader", VolumeGB: 90},
+		{Name: "managed", VolumeGB: 90, IsManaged: true},
 	}
 	const message = "Storage of the primary orders has 100 GB, and a read replica has less: reader (90 GB). " +
-		"Grow the replica to the same size, because the autopilot does not"
+		"Grow the replica to the same size, or create an RdsAutopilot for it"
 	for _, want := range []string{"ReplicaSmaller: " + message, ""} {
 		if got := warningsOf(c, &c.Status); got != want {
 			t.Errorf("%q, want %q", got, want)
@@ -180,29 +181,5 @@ func TestUpdateWarningsReportsAReadOnlyDatabaseAndASilentRuleOnce(t *testing.T) 
 	c.Status.Warned = nil
 	if early := warningsOf(c, &c.Status); strings.Contains(early, "RuleSilent") {
 		t.Errorf("a second before the rule is overdue: %s", early)
-	}
-}
-
-// The warning must not announce a growth that does not follow.
-func TestReplicaWarningSaysWhyTheReplicaDoesNotGrow(t *testing.T) {
-	const grows, stays = ". The autopilot tries to when the primary grows", ", because the autopilot does not"
-	for name, tc := range map[string]struct {
-		alter func(*autopilot.Case)
-		ends  string
-	}{
-		"apply: Cloud":    {func(*autopilot.Case) {}, grows},
-		"apply: Operator": {func(c *autopilot.Case) { c.Spec.Apply = v1alpha1.ApplyOperator }, stays},
-		"mode: Recommend": {cases.Recommend, stays},
-		"not allowed":     {func(c *autopilot.Case) { c.Instance.Replicas[0].IsForbidden = true }, grows + ", but not reports: --allowed-instances does not list it"},
-		"a cap of its own": {func(c *autopilot.Case) {
-			c.Instance.Replicas[1].ManagedBy, c.Instance.Replicas[1].MaxGB = "shop/reader", 90
-		}, grows + ", but not reader: the cap of shop/reader is 90 GB"},
-	} {
-		c, _ := cases.TwoReplicas(50)
-		c.Instance.Replicas[0].VolumeGB, c.Instance.Replicas[1].VolumeGB = 90, 90
-		tc.alter(&c)
-		if w := replicaWarning(c); len(w) != 1 || !strings.HasSuffix(w[0].Message, ". Grow the replica to the same size"+tc.ends) {
-			t.Errorf("%s: %v", name, w)
-		}
 	}
 }

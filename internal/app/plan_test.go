@@ -63,13 +63,11 @@ func TestPlanNotesTheAutoscalingOfTheCloud(t *testing.T) {
 	}
 }
 
-// onlyTarget is a cluster with one Rds, which has the default policy and spec.apply: Cloud.
+// onlyTarget is a cluster with one Rds, which has the default policy.
 type onlyTarget struct{ *autopilot.Target }
 
 func (k onlyTarget) LiveAutopilot(context.Context, string, string) (*v1alpha1.RdsAutopilot, error) {
-	rap := &v1alpha1.RdsAutopilot{Spec: autopilot.DefaultSpec()}
-	rap.Spec.Apply = v1alpha1.ApplyCloud
-	return rap, nil
+	return &v1alpha1.RdsAutopilot{Spec: autopilot.DefaultSpec()}, nil
 }
 
 func (k onlyTarget) LiveTargetsByInstance(context.Context, string, string) ([]*autopilot.Target, error) {
@@ -80,15 +78,14 @@ func (k onlyTarget) Writer(context.Context, *autopilot.Target, v1alpha1.ChangeKi
 	return "", nil
 }
 
-func TestPlanFollowsUsedSpaceAndReadReplicasInTheCloud(t *testing.T) {
+func TestPlanFollowsUsedSpaceInTheCloud(t *testing.T) {
 	for name, tc := range map[string]struct {
-		usedGB  float64
-		reason  autopilot.Reason
-		replica autopilot.ReplicaStep
+		usedGB float64
+		reason autopilot.Reason
 	}{
-		"below the threshold": {80, autopilot.ReasonBelowThreshold, autopilot.ReplicaGrowsFirst},
-		"at the threshold":    {90, autopilot.ReasonAlarmInForce, autopilot.ReplicaGrowsFirst},
-		"read-only":           {96, autopilot.ReasonAlarmInForce, autopilot.ReplicaGrowsAfter},
+		"below the threshold": {80, autopilot.ReasonBelowThreshold},
+		"at the threshold":    {90, autopilot.ReasonAlarmInForce},
+		"read-only":           {96, autopilot.ReasonAlarmInForce},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -98,10 +95,6 @@ func TestPlanFollowsUsedSpaceAndReadReplicasInTheCloud(t *testing.T) {
 				}
 				in, err := sim.AddInstance(simcloud.Instance{Name: "db", Flavor: "rds.pg.n1.large.4.ha", VolumeGB: 100})
 				if err != nil {
-					t.Fatal(err)
-				}
-				reader := simcloud.Instance{Name: "reader", Flavor: "rds.pg.n1.large.4.rr", VolumeGB: 100, ReplicaOf: in.ID}
-				if _, err := sim.AddInstance(reader); err != nil {
 					t.Fatal(err)
 				}
 				if err := sim.SetWorkload(in.ID, simcloud.Workload{UsedGB: tc.usedGB}); err != nil {
@@ -116,7 +109,6 @@ func TestPlanFollowsUsedSpaceAndReadReplicasInTheCloud(t *testing.T) {
 					t.Fatal(err)
 				}
 				o := Defaults()
-				o.Allowed = autopilot.Allowed{Apply: v1alpha1.ApplyCloud, Instances: []string{"*/*"}}
 				target := &autopilot.Target{
 					Namespace: "shop", Name: "db", InstanceID: in.ID, Wanted: autopilot.Wanted{VolumeGB: 100, Flavor: in.Flavor},
 				}
@@ -127,17 +119,6 @@ func TestPlanFollowsUsedSpaceAndReadReplicasInTheCloud(t *testing.T) {
 				}
 				if d := p.Metrics[0].Decision; d.Reason != tc.reason {
 					t.Errorf("decision %+v, want %s", d, tc.reason)
-				}
-				if len(p.Replicas) != 1 || p.Replicas[0].Name != "reader" || p.Replicas[0].Step != tc.replica {
-					t.Errorf("replicas %+v, want reader with %s", p.Replicas, tc.replica)
-				}
-				o.Allowed.Instances = []string{"shop/" + in.ID}
-				planner.options = o
-				if p, err = planner.plan(t.Context(), target); err != nil {
-					t.Fatal(err)
-				}
-				if len(p.Replicas) != 1 || p.Replicas[0].Step != autopilot.ReplicaStaysSmaller {
-					t.Errorf("a replica that is not allowed: %+v", p.Replicas)
 				}
 			})
 		})

@@ -161,14 +161,3 @@ func GrownVolume(from, to string, age time.Duration) v1alpha1.Change {
 		CompletionTime: Ago(age),
 	}
 }
-
-// TwoReplicas returns a primary of 100 GB with two read replicas of that size and that much used space in GB, and its
-// growth to 110 GB, which was decided a minute ago.
-func TwoReplicas(usedGB float64) (autopilot.Case, v1alpha1.Intent) {
-	c := Quiet(StorageAt(usedGB))
-	c.Spec.Apply = v1alpha1.ApplyCloud
-	c.Instance.Replicas = []autopilot.Replica{
-		{ID: "r2", Name: "reports", VolumeGB: 100}, {ID: "r1", Name: "reader", VolumeGB: 100},
-	}
-	return c, *IntentTo(v1alpha1.KindVolume, "100", "110", time.Minute)
-}
