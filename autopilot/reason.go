@@ -52,7 +52,6 @@ const (
 	ReasonNearCap        Reason = "NearCap"
 	ReasonCapAhead       Reason = "CapAhead"
 	ReasonCapSoon        Reason = "CapSoon"
-	ReasonVolumeDoubled  Reason = "VolumeDoubled"
 	ReasonReplicaSmaller Reason = "ReplicaSmaller"
 	ReasonRuleSilent     Reason = "RuleSilent"
 	ReasonReadOnly       Reason = "ReadOnly"
@@ -172,8 +171,6 @@ func ReasonTable() []ReasonRow {
 			Meaning: "A volume of `maxGB` would be read-only within 14 days, at the rate of the last 14 days or the last day"},
 		{Reason: ReasonCapSoon, Source: warning, IsWarning: true,
 			Meaning: "A volume of `maxGB` would be read-only within 72 hours, at the rate of the last 14 days or the last day"},
-		{Reason: ReasonVolumeDoubled, Source: warning, IsWarning: true,
-			Meaning: "The volume has doubled within 7 days. Check what fills it"},
 		{Reason: ReasonReplicaSmaller, Source: warning, IsWarning: true,
 			Meaning: "A read replica has a smaller volume than its primary, so it is full first, and no RdsAutopilot manages it"},
 		{Reason: ReasonRuleSilent, Source: warning, IsWarning: true,

@@ -64,7 +64,6 @@ func (o Observer) Observe(ctx context.Context, t *autopilot.Target, a *v1alpha1.
 		}
 	}
 	c.Now = o.Now() // after the reads, because nothing may be dated before the list that shows it
-	autopilot.ClampTimes(&c.Status, c.Now)
 	return c, nil
 }
 

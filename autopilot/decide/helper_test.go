@@ -184,13 +184,9 @@ func overdue(age time.Duration) func(*autopilot.Case) {
 	}
 }
 
-// changedFlavor returns the alteration that changes of flavor were completed that long ago, in the order of the status.
-func changedFlavor(ages ...time.Duration) func(*autopilot.Case) {
-	return func(c *autopilot.Case) {
-		for _, age := range ages {
-			c.Status.Changes = append(c.Status.Changes, cases.CompletedFlavor(age))
-		}
-	}
+// changedFlavor returns the alteration that a change of flavor was completed that long ago.
+func changedFlavor(age time.Duration) func(*autopilot.Case) {
+	return func(c *autopilot.Case) { c.Status.Changes = append(c.Status.Changes, cases.CompletedFlavor(age)) }
 }
 
 // completed returns the alteration that the newest change was completed that long ago.

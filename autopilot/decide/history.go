@@ -44,7 +44,7 @@ func checkRolledBack(c autopilot.Case, _ change) answer {
 func checkCooldown(c autopilot.Case, _ change) answer {
 	ours := c.OurFlavorChanges()
 	if len(ours) > 0 {
-		ended := autopilot.EndTime(ours[0])
+		ended := ours[0].CompletionTime.Time
 		if remaining := c.Cooldown() - c.Now.Sub(ended); remaining > 0 {
 			return no(autopilot.ReasonCooldown, remaining, "The flavor changed at %s, and the cooldown is %s",
 				autopilot.TimeText(ended), autopilot.DurationText(c.Cooldown()))

@@ -17,10 +17,6 @@ const (
 	nearCap = 80
 	// brakePatience is how long a flavor may wait for --max-flavor-changes without a warning.
 	brakePatience = 6 * time.Hour
-	// doublingSpan is the time in which a doubled volume leads to a warning, because a fault may be filling it.
-	doublingSpan = 7 * 24 * time.Hour
-	// formerKept is how many former sizes are kept: one a day for doublingSpan, which touches eight days.
-	formerKept = 8
 )
 
 // UpdateWarnings returns the warnings that are new and stores them in the status, so that the next leader does not
@@ -29,18 +25,17 @@ func UpdateWarnings(c autopilot.Case, s *v1alpha1.Status) []autopilot.Warning {
 	if c.Instance == nil || c.Instance.VolumeGB == 0 || autopilot.Validate(c.Spec, v1alpha1.KindVolume) != nil {
 		return nil
 	}
-	holds := slices.Concat(c.Explained, warnings(c, s.FormerVolumes), waitsForOthers(c, s), silentRules(c),
+	holds := slices.Concat(c.Explained, warnings(c), waitsForOthers(c, s), silentRules(c),
 		readOnlyWarning(c), replicaWarning(c))
-	size := autopilot.ClampInt32(c.Instance.VolumeGB)
 	var kept []v1alpha1.Warned
 	var news []autopilot.Warning
 	for _, w := range holds {
 		i := slices.IndexFunc(s.Warned, func(x v1alpha1.Warned) bool { return x.Reason == string(w.Reason) })
-		if i >= 0 && (w.Reason != autopilot.ReasonVolumeDoubled || size < 2*s.Warned[i].VolumeGB) {
+		if i >= 0 {
 			kept = append(kept, s.Warned[i])
 			continue
 		}
-		kept = append(kept, v1alpha1.Warned{Reason: string(w.Reason), VolumeGB: size, Time: *autopilot.Seconds(c.Now)})
+		kept = append(kept, v1alpha1.Warned{Reason: string(w.Reason), Time: *autopilot.Seconds(c.Now)})
 		news = append(news, w)
 	}
 	s.Warned = kept
@@ -48,7 +43,7 @@ func UpdateWarnings(c autopilot.Case, s *v1alpha1.Status) []autopilot.Warning {
 }
 
 // warnings returns the warnings about the size of the volume that hold now.
-func warnings(c autopilot.Case, former []v1alpha1.FormerVolume) []autopilot.Warning {
+func warnings(c autopilot.Case) []autopilot.Warning {
 	size, most := c.Instance.VolumeGB, c.MaxGB()
 	var found []autopilot.Warning
 	switch {
@@ -56,10 +51,6 @@ func warnings(c autopilot.Case, former []v1alpha1.FormerVolume) []autopilot.Warn
 		found = append(found, autopilot.Warning{Reason: autopilot.ReasonCapReached, Message: fmt.Sprintf("Storage is at its limit: %d GB (%s). Raise maxGB or free space", size, c.MaxGBText())})
 	case 100*size >= nearCap*most:
 		found = append(found, autopilot.Warning{Reason: autopilot.ReasonNearCap, Message: fmt.Sprintf("Storage has %d GB, %d %% of its limit of %d GB (spec.storage.maxGB). Raise maxGB or free space before it stops growing", size, 100*size/most, most)})
-	}
-	if n := len(former); n > 0 && size >= 2*int(former[n-1].VolumeGB) {
-		found = append(found, autopilot.Warning{Reason: autopilot.ReasonVolumeDoubled, Message: fmt.Sprintf(
-			"Storage has doubled within 7 days, from %d to %d GB. Check what fills it", former[n-1].VolumeGB, size)})
 	}
 	return found
 }
@@ -126,23 +117,4 @@ func waitsForOthers(c autopilot.Case, s *v1alpha1.Status) []autopilot.Warning {
 		}
 	}
 	return nil
-}
-
-// formerVolumes returns the former sizes within doublingSpan, with the last size if the volume has grown. It keeps the
-// first former size of each day.
-func formerVolumes(c autopilot.Case, last *v1alpha1.Instance) []v1alpha1.FormerVolume {
-	former := slices.Clone(c.Status.FormerVolumes)
-	if last == nil || last.ID != c.Instance.ID {
-		former = nil
-	} else if was := last.VolumeGB; was > 0 && int(was) < c.Instance.VolumeGB {
-		day := c.Now.UTC().Truncate(24 * time.Hour)
-		if len(former) == 0 || former[0].Until.Time.Before(day) {
-			former = slices.Insert(former, 0, v1alpha1.FormerVolume{VolumeGB: was, Until: *autopilot.Seconds(c.Now)})
-		}
-	}
-	former = slices.DeleteFunc(former, func(f v1alpha1.FormerVolume) bool { return c.Now.Sub(f.Until.Time) >= doublingSpan })
-	if len(former) == 0 {
-		return nil
-	}
-	return former[:min(len(former), formerKept)]
 }
