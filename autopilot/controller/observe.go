@@ -113,9 +113,6 @@ func (r *round) observe(ctx context.Context) (autopilot.Case, error) {
 
 // follow ends the changes that were in progress and adds the alarms that are to be decided.
 func (r *round) follow(c *autopilot.Case) (record.Followed, error) {
-	if held := r.controller.recall(r.key).unstored; held != nil {
-		c.Status.Held = held
-	}
 	followed := record.FollowUp(*c)
 	c.Status = followed.Status
 	return followed, addAlarms(c)
