@@ -84,7 +84,6 @@ func (r *round) lastDecisions(s v1alpha1.Status) []autopilot.Decision {
 			})
 		}
 	}
-	c.SetFact(autopilot.FactAlarmState, nil)
-	verdict, _ := decide.Decide(c) // autopilot is off, so no guard needs another fact
-	return verdict.Decisions
+	known := func(context.Context, *autopilot.Case, autopilot.Fact) error { return nil } // autopilot is off: no guard asks for more
+	return decide.Walk(context.Background(), &c, known).Decisions
 }

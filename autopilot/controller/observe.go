@@ -45,7 +45,6 @@ func (o Observer) Observe(ctx context.Context, t *autopilot.Target, a *v1alpha1.
 	if c.Instance, err = o.instance(ctx, t.InstanceID, notBefore); err != nil {
 		return c, err
 	}
-	c.SetFact(autopilot.FactInstance, nil)
 	if c.Instance != nil && c.Instance.ID != t.InstanceID {
 		c.NodeOf, c.Instance = c.Instance.ID, nil
 	}
@@ -124,10 +123,7 @@ func (r *round) readSizes(ctx context.Context, c *autopilot.Case) {
 	if c.Instance == nil || c.Instance.SizesKnown() {
 		return
 	}
-	if !c.Has(autopilot.FactCatalogue) {
-		r.facts().Read(ctx, c, []autopilot.Fact{autopilot.FactCatalogue})
-	}
-	if err := c.Facts[autopilot.FactCatalogue]; err != nil {
+	if err := c.ReadFact(ctx, r.facts().Read, autopilot.FactCatalogue); err != nil {
 		r.log.Warn("read the flavor's size", zap.String("flavor", c.Instance.Flavor), zap.Error(err))
 	}
 	record.SetSizes(c, c.Instance.WithSizes(c.Catalogue))

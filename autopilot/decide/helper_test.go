@@ -71,7 +71,12 @@ func noCatalogue(c *autopilot.Case) { c.Catalogue = nil }
 
 // failing returns the alteration that a fact cannot be read.
 func failing(f autopilot.Fact) func(*autopilot.Case) {
-	return func(c *autopilot.Case) { c.SetFact(f, errors.New("no answer")) }
+	return func(c *autopilot.Case) {
+		if c.Facts == nil {
+			c.Facts = make(map[autopilot.Fact]error)
+		}
+		c.Facts[f] = errors.New("no answer")
+	}
 }
 
 // times returns the alteration that the newest change was reverted n times.

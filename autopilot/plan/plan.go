@@ -93,7 +93,7 @@ type Situation struct {
 	// Insight explains the present situation; its parts are nil if they are not known.
 	Insight v1alpha1.Insight
 	// Read reads the facts that the walks need and the case lacks.
-	Read  func(ctx context.Context, c *autopilot.Case, facts []autopilot.Fact)
+	Read  autopilot.Reader
 	Notes []string // sentences for the reader of the plan
 }
 
@@ -154,10 +154,13 @@ func (s *Situation) metric(ctx context.Context, row autopilot.MetricRow) Metric 
 func (s *Situation) decide(ctx context.Context, m v1alpha1.Metric, e autopilot.Evidence) autopilot.Decision {
 	c := s.Case
 	c.Alarms = []autopilot.Alarm{{Metric: m, State: v1alpha1.StateAlarm, StateTime: s.Now, Evidence: e}}
-	for _, f := range []autopilot.Fact{autopilot.FactAlarmState, autopilot.FactUsedSpace, autopilot.FactUsage} {
-		c.SetFact(f, nil)
-	}
-	v := decide.Walk(ctx, &c, s.Read)
+	v := decide.Walk(ctx, &c, func(ctx context.Context, c *autopilot.Case, f autopilot.Fact) error {
+		switch f {
+		case autopilot.FactAlarmState, autopilot.FactUsedSpace, autopilot.FactUsage: // supposed
+			return nil
+		}
+		return s.Read(ctx, c, f)
+	})
 	c.Alarms = nil
 	s.Case = c
 	for _, d := range v.Decisions {

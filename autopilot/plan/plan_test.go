@@ -38,26 +38,25 @@ func quiet() *Situation {
 		ID: "i1", Status: autopilot.StatusActive, Engine: "MySQL", Version: "8.0", Mode: "ha", Flavor: "rds.mysql.n1.large.4.ha",
 		VCPUs: 2, MemoryGB: 8, VolumeGB: 100, Zones: []string{"eu-de-01", "eu-de-02"},
 	}
-	facts := autopilot.Facts{}
+	facts := make(map[autopilot.Fact]error)
 	for _, f := range []autopilot.Fact{
-		autopilot.FactInstance, autopilot.FactAlarmState, autopilot.FactUsedSpace, autopilot.FactUsage, autopilot.FactCatalogue,
+		autopilot.FactAlarmState, autopilot.FactUsedSpace, autopilot.FactUsage, autopilot.FactCatalogue,
 		autopilot.FactSizeWriter, autopilot.FactFlavorWriter, autopilot.FactPlace, autopilot.FactResizeList,
 	} {
 		facts[f] = nil
 	}
 	return &Situation{
 		Namespace: "shop", Name: "orders",
-		Read: func(_ context.Context, c *autopilot.Case, facts []autopilot.Fact) {
-			for _, f := range facts {
-				c.SetFact(f, errors.New("the test reads nothing"))
-			}
+		Read: func(context.Context, *autopilot.Case, autopilot.Fact) error {
+			return errors.New("the test reads nothing")
 		},
 		Evidence: map[v1alpha1.Metric]autopilot.Evidence{
 			v1alpha1.MetricStorage: measured(0, 42), v1alpha1.MetricCPU: measured(12.5, 0), v1alpha1.MetricMemory: measured(50, 0),
 		},
 		Case: autopilot.Case{
 			Now: noon, Mode: v1alpha1.ModeAuto, Spec: autopilot.DefaultSpec(), Generation: 3, Recheck: 30 * time.Second,
-			Wanted: autopilot.Wanted{VolumeGB: 100, Flavor: inst.Flavor}, Instance: inst, Facts: facts, HasPlace: true,
+			Wanted: autopilot.Wanted{VolumeGB: 100, Flavor: inst.Flavor}, Instance: inst, HasPlace: true,
+			Facts: facts,
 			Catalogue: []flavors.Flavor{
 				sold("rds.mysql.n1.large.4.ha", 2, 8, "normal"), sold("rds.mysql.n1.xlarge.4.ha", 4, 16, "sellout"),
 				sold("rds.mysql.n1.2xlarge.4.ha", 8, 32, "normal"), sold("rds.mysql.n1.4xlarge.4.ha", 16, 64, "normal"),

@@ -117,11 +117,12 @@ func (p planner) observe(ctx context.Context, t *autopilot.Target) (*situation, 
 	for _, m := range autopilot.Metrics() { // the plan supposes that they are in force
 		s.Alarms = append(s.Alarms, autopilot.Alarm{Metric: m, State: v1alpha1.StateAlarm, StateTime: s.Now})
 	}
-	s.Read(ctx, &s.Case, []autopilot.Fact{
+	for _, f := range []autopilot.Fact{
 		autopilot.FactUsedSpace, autopilot.FactUsage, autopilot.FactCatalogue, autopilot.FactResizeList,
-	})
-	if err := s.ReadError(); err != nil {
-		return nil, err
+	} {
+		if err := s.ReadFact(ctx, s.Read, f); err != nil {
+			return nil, err
+		}
 	}
 	record.SetSizes(&s.Case, s.Instance.WithSizes(s.Catalogue))
 	s.Evidence = make(map[v1alpha1.Metric]autopilot.Evidence)

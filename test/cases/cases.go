@@ -68,7 +68,6 @@ func Quiet(alarms ...autopilot.Alarm) autopilot.Case {
 			},
 			Baseline: &v1alpha1.Baseline{VolumeGB: 100, VCPUs: 8, MemoryGB: 32},
 		},
-		Facts:     autopilot.Facts{autopilot.FactInstance: nil},
 		Catalogue: Catalogue(),
 		HasPlace:  true,
 	}
