@@ -52,7 +52,6 @@ const (
 	ReasonNearCap        Reason = "NearCap"
 	ReasonCapAhead       Reason = "CapAhead"
 	ReasonCapSoon        Reason = "CapSoon"
-	ReasonVolumeDoubled  Reason = "VolumeDoubled"
 	ReasonReplicaSmaller Reason = "ReplicaSmaller"
 	ReasonRuleSilent     Reason = "RuleSilent"
 	ReasonReadOnly       Reason = "ReadOnly"
@@ -120,7 +119,7 @@ func ReasonTable() []ReasonRow {
 		{Reason: ReasonStaleEvidence, Source: decision, IsPostponed: true, KeepsLimited: true, LacksEvidence: true,
 			Meaning: "The newest measurement is too old"},
 		{Reason: ReasonChangePending, Source: decision, IsPostponed: true, KeepsLimited: true,
-			Meaning: "A change of the autopilot or of another writer is in progress, or storage or a read replica grows first"},
+			Meaning: "A change of the autopilot or of another writer is in progress, or storage grows first"},
 		{Reason: ReasonStalled, Source: decision, IsWarning: true, IsPostponed: true, KeepsLimited: true,
 			Meaning: "A change was requested 15 minutes ago, the instance is `ACTIVE`, and the change is not done; or a job of the cloud has run for an hour. With `apply: Cloud` the autopilot then decides again"},
 		{Reason: ReasonInstanceBusy, Source: decision, IsPostponed: true, KeepsLimited: true,
@@ -172,10 +171,8 @@ func ReasonTable() []ReasonRow {
 			Meaning: "A volume of `maxGB` would be read-only within 14 days, at the rate of the last 14 days or the last day"},
 		{Reason: ReasonCapSoon, Source: warning, IsWarning: true,
 			Meaning: "A volume of `maxGB` would be read-only within 72 hours, at the rate of the last 14 days or the last day"},
-		{Reason: ReasonVolumeDoubled, Source: warning, IsWarning: true,
-			Meaning: "The volume has doubled within 7 days. Check what fills it"},
 		{Reason: ReasonReplicaSmaller, Source: warning, IsWarning: true,
-			Meaning: "A read replica has a smaller volume than its primary, so it is full first. The message names both"},
+			Meaning: "A read replica has a smaller volume than its primary, so it is full first, and no RdsAutopilot manages it"},
 		{Reason: ReasonRuleSilent, Source: warning, IsWarning: true,
 			Meaning: "The storage is full by Cloud Eye's own data, but no alarm rule reports an alarm. The autopilot acts on the used space. `doctor` checks the rules"},
 		{Reason: ReasonReadOnly, Source: warning, IsWarning: true,

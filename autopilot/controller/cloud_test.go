@@ -20,14 +20,13 @@ var errNoAnswer = errors.New("no answer")
 
 // cloudState is the state of the cloud in a world.
 type cloudState struct {
-	inst    *autopilot.Instance
-	usedGB  float64
-	cpu     float64
-	states  map[string]AlarmState // by rule id
-	topics  int
-	series  autopilot.Series // nil means that Cloud Eye does not answer
-	begun   []string         // sizes and flavors of the jobs that have begun, for replicas their id
-	growing map[string]bool  // replicas, by id
+	inst   *autopilot.Instance
+	usedGB float64
+	cpu    float64
+	states map[string]AlarmState // by rule id
+	topics int
+	series autopilot.Series // nil means that Cloud Eye does not answer
+	begun  []string         // sizes and flavors of the jobs that have begun
 
 	unreachable      bool
 	statesUnreadable bool
@@ -137,9 +136,6 @@ func (c cloud) Change(ctx context.Context, id string, i v1alpha1.Intent) (jobID 
 	if c.refusals[id] != nil {
 		return "", c.refusals[id]
 	}
-	if id != c.inst.ID {
-		return c.changeReplica(id, i)
-	}
 	switch {
 	case c.inst.Flavor == i.To || strconv.Itoa(c.inst.VolumeGB) == i.To:
 		return "", nil
@@ -148,22 +144,6 @@ func (c cloud) Change(ctx context.Context, id string, i v1alpha1.Intent) (jobID 
 	}
 	c.steps, c.begun, c.inst.Status = append(c.steps, "change"), append(c.begun, i.To), "MODIFYING"
 	return "job-" + i.To, nil
-}
-
-// changeReplica begins to grow a read replica. The caller holds the lock.
-func (c cloud) changeReplica(id string, i v1alpha1.Intent) (jobID string, err error) {
-	n := slices.IndexFunc(c.inst.Replicas, func(r autopilot.Replica) bool { return r.ID == id })
-	switch {
-	case strconv.Itoa(c.inst.Replicas[n].VolumeGB) == i.To:
-		return "", nil
-	case c.growing[id]:
-		return "", &autopilot.RefusedError{Reason: autopilot.ReasonInstanceBusy, Message: "in MODIFYING"}
-	}
-	if c.growing == nil {
-		c.growing = make(map[string]bool)
-	}
-	c.steps, c.begun, c.growing[id] = append(c.steps, "change"), append(c.begun, id), true
-	return "job-" + id, nil
 }
 
 // Job reports that a job is done once the instance is ACTIVE again.
@@ -183,8 +163,6 @@ func (w *world) endJobs() {
 	for _, to := range w.begun {
 		if size, err := strconv.Atoi(to); err == nil {
 			w.inst.VolumeGB = size
-		} else if w.growing[to] {
-			continue
 		} else {
 			w.inst.Flavor, w.inst.VCPUs, w.inst.MemoryGB = to, 4, 16
 		}

@@ -196,7 +196,7 @@ func (c *Controller) Run(ctx context.Context) {
 	c.mu.Lock()
 	c.queues = q
 	for _, m := range c.memories {
-		m.ensured, m.unstored = nil, nil // another replica may have led meanwhile
+		m.ensured = nil // another replica may have led meanwhile
 	}
 	c.mu.Unlock()
 
@@ -220,10 +220,7 @@ func (c *Controller) Run(ctx context.Context) {
 	q.shutDown()
 	done.Wait()
 	c.mu.Lock()
-	for _, m := range c.memories {
-		m.unstored = nil // the next leader reports them
-	}
-	c.meters.foreign.Set(0) // so does it these
+	c.meters.foreign.Set(0) // the next leader reports them
 	c.meters.unwatched.Set(0)
 	c.unwatched = nil
 	c.mu.Unlock()

@@ -58,7 +58,6 @@ func (r *round) disarm(ctx context.Context, off autopilot.Off) error {
 // started. One that may have started stays recorded: it counts for cooldown and budget once autopilot is on again. An
 // alarm that is in force gets a last decision, because nobody checks it any more.
 func (r *round) storeOff(ctx context.Context, left v1alpha1.Alarms, reason, message string) error {
-	r.keepHeld(nil, nil)
 	var news []autopilot.Decision
 	err := r.update(ctx, func(s *v1alpha1.Status) {
 		news = record.Decisions(s, r.lastDecisions(*s), r.now)
@@ -85,7 +84,6 @@ func (r *round) lastDecisions(s v1alpha1.Status) []autopilot.Decision {
 			})
 		}
 	}
-	c.SetFact(autopilot.FactAlarmState, nil)
-	verdict, _ := decide.Decide(c) // autopilot is off, so no guard needs another fact
-	return verdict.Decisions
+	known := func(context.Context, *autopilot.Case, autopilot.Fact) error { return nil } // autopilot is off: no guard asks for more
+	return decide.Walk(context.Background(), &c, known).Decisions
 }

@@ -45,7 +45,6 @@ func (o Observer) Observe(ctx context.Context, t *autopilot.Target, a *v1alpha1.
 	if c.Instance, err = o.instance(ctx, t.InstanceID, notBefore); err != nil {
 		return c, err
 	}
-	c.SetFact(autopilot.FactInstance, nil)
 	if c.Instance != nil && c.Instance.ID != t.InstanceID {
 		c.NodeOf, c.Instance = c.Instance.ID, nil
 	}
@@ -62,37 +61,9 @@ func (o Observer) Observe(ctx context.Context, t *autopilot.Target, a *v1alpha1.
 		if first := o.Allowed.FirstClaim(claims, o.Mode); first != nil && (first.Namespace != t.Namespace || first.Name != t.Name) {
 			c.ClaimedBy = first.Namespace + "/" + first.Name
 		}
-		if err := o.limitReplicas(ctx, &c, t.Namespace); err != nil {
-			return c, err
-		}
 	}
 	c.Now = o.Now() // after the reads, because nothing may be dated before the list that shows it
-	autopilot.ClampTimes(&c.Status, c.Now)
 	return c, nil
-}
-
-// limitReplicas enters into the case what prevents the growth of read replicas. With apply: Operator, the autopilot
-// grows none.
-func (o Observer) limitReplicas(ctx context.Context, c *autopilot.Case, namespace string) error {
-	if c.Spec.Apply != v1alpha1.ApplyCloud {
-		return nil
-	}
-	c.Instance.Replicas = slices.Clone(c.Instance.Replicas)
-	for i := range c.Instance.Replicas {
-		r := &c.Instance.Replicas[i]
-		r.IsForbidden = !o.Allowed.ListsInstance(namespace, r.ID)
-		claims, err := o.Claims(ctx, r.ID)
-		if err != nil {
-			return err
-		}
-		if own := o.Allowed.FirstClaim(claims, o.Mode); own != nil {
-			r.ManagedBy = own.Namespace + "/" + own.Name
-			if own.Autopilot != nil {
-				r.MaxGB = autopilot.MaxGB(own.Autopilot.Spec, own.Autopilot.Status.Baseline, 0)
-			}
-		}
-	}
-	return nil
 }
 
 func (o Observer) instance(ctx context.Context, id string, notBefore time.Time) (*autopilot.Instance, error) {
@@ -127,14 +98,20 @@ func (r *round) observe(ctx context.Context) (autopilot.Case, error) {
 		return c, err
 	}
 	c.Status.Switch, c.IsSweep, r.now = r.lastSwitch, r.isSweep, c.Now
+	if c.Instance == nil {
+		return c, nil
+	}
+	c.Instance.Replicas = slices.Clone(c.Instance.Replicas)
+	for i := range c.Instance.Replicas {
+		replica := &c.Instance.Replicas[i]
+		claims := r.kube.TargetsByInstance(replica.ID)
+		replica.IsManaged = r.options.Allowed.FirstClaim(claims, r.options.Mode) != nil
+	}
 	return c, nil
 }
 
 // follow ends the changes that were in progress and adds the alarms that are to be decided.
 func (r *round) follow(c *autopilot.Case) (record.Followed, error) {
-	if held := r.controller.recall(r.key).unstored; held != nil {
-		c.Status.Held = held
-	}
 	followed := record.FollowUp(*c)
 	c.Status = followed.Status
 	return followed, addAlarms(c)
@@ -146,10 +123,7 @@ func (r *round) readSizes(ctx context.Context, c *autopilot.Case) {
 	if c.Instance == nil || c.Instance.SizesKnown() {
 		return
 	}
-	if !c.Has(autopilot.FactCatalogue) {
-		r.facts().Read(ctx, c, []autopilot.Fact{autopilot.FactCatalogue})
-	}
-	if err := c.Facts[autopilot.FactCatalogue]; err != nil {
+	if err := c.ReadFact(ctx, r.facts().Read, autopilot.FactCatalogue); err != nil {
 		r.log.Warn("read the flavor's size", zap.String("flavor", c.Instance.Flavor), zap.Error(err))
 	}
 	record.SetSizes(c, c.Instance.WithSizes(c.Catalogue))

@@ -42,14 +42,14 @@ func (r *round) reconcileEnabled(ctx context.Context) (time.Duration, error) {
 	ended := followed.Ended
 	var patchErr error
 	if verdict.Intent != nil {
-		if err := r.storeIntent(ctx, c, verdict); err != nil {
+		if err := r.storeIntent(ctx, c.Status); err != nil {
 			return 0, err
 		}
 		c.Status = r.rap.Status.Copy()
 		r.emitEnded(ended)
 		ended = nil
 		r.keepsPlace = true
-		patched, patchErr = r.request(ctx, c, *verdict.Intent)
+		patched, patchErr = r.request(ctx, *verdict.Intent)
 		c.Now = r.options.Now()
 	}
 
@@ -63,7 +63,7 @@ func (r *round) reconcileEnabled(ctx context.Context) (time.Duration, error) {
 		r.setArmed(&c.Status, readErr != nil)
 	}
 	err = errors.Join(readErr, patchErr)
-	if writeErr := r.writeHeld(ctx, c.Status); writeErr != nil {
+	if writeErr := r.write(ctx, c.Status); writeErr != nil {
 		return 0, errors.Join(writeErr, r.keepAnswer(ctx, c, patched.Cloud), err)
 	}
 	r.controller.limiter.check(r.key, r.now)
@@ -71,7 +71,6 @@ func (r *round) reconcileEnabled(ctx context.Context) (time.Duration, error) {
 	r.emitEnded(append(ended, outcome.Ended...))
 	r.emitDecisions(outcome.News)
 	r.emitWarnings(outcome.Warnings)
-	r.growFollowers(ctx, c)
 	if armingDue {
 		r.controller.enqueueArming(r.key)
 	}
@@ -86,11 +85,8 @@ func (r *round) recordUnreachable(ctx context.Context, err error) error {
 	record.SetCondition(&next, v1alpha1.ConditionArmed, false, autopilot.CloudUnreachable,
 		"The cloud does not answer: "+err.Error(), r.rap.Generation, r.now)
 	record.SetReady(&next, false, r.rap.Generation, r.now)
-	if held := r.controller.recall(r.key).unstored; held != nil {
-		next.Held = held
-	}
 	record.HoldUnread(&next, r.now)
-	return r.writeHeld(ctx, next)
+	return r.write(ctx, next)
 }
 
 // patchRds requests the change from the operator, by writing the size or flavor into the spec of the Rds. If there is

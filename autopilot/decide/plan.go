@@ -23,9 +23,8 @@ type Plan struct {
 	autopilot.Case
 	Namespace, Name string
 	Evidence        map[v1alpha1.Metric]autopilot.Evidence
-	// Read reads the facts that the walks need and the case lacks.
-	Read  func(ctx context.Context, c *autopilot.Case, facts []autopilot.Fact)
-	Notes []string // sentences for the reader
+	Read            autopilot.Reader // reads the facts that the walks need and the case lacks
+	Notes           []string         // sentences for the reader
 }
 
 // Text returns for every metric the decision if its alarm, and no other, were in force. It walks through the same
@@ -64,10 +63,13 @@ func (p *Plan) instanceText() string {
 // suppose returns the decision on an alarm with this evidence. A deferred change may add decisions on other metrics.
 func (p *Plan) suppose(ctx context.Context, m v1alpha1.Metric, e autopilot.Evidence) autopilot.Decision {
 	p.Alarms = []autopilot.Alarm{{Metric: m, State: v1alpha1.StateAlarm, StateTime: p.Now, Evidence: e}}
-	for _, f := range []autopilot.Fact{autopilot.FactAlarmState, autopilot.FactUsedSpace, autopilot.FactUsage} {
-		p.SetFact(f, nil)
-	}
-	v := Walk(ctx, &p.Case, p.Read)
+	v := Walk(ctx, &p.Case, func(ctx context.Context, c *autopilot.Case, f autopilot.Fact) error {
+		switch f {
+		case autopilot.FactAlarmState, autopilot.FactUsedSpace, autopilot.FactUsage: // supposed
+			return nil
+		}
+		return p.Read(ctx, c, f)
+	})
 	p.Alarms = nil
 	for _, d := range v.Decisions {
 		if d.Metric == m {

@@ -17,7 +17,11 @@ import (
 func planOf(t *testing.T, c autopilot.Case) *Plan {
 	t.Helper()
 	c, read := cases.Unread(c)
-	read(t.Context(), &c, []autopilot.Fact{autopilot.FactCatalogue, autopilot.FactResizeList})
+	for _, f := range []autopilot.Fact{autopilot.FactCatalogue, autopilot.FactResizeList} {
+		if err := c.ReadFact(t.Context(), read, f); err != nil {
+			t.Fatal(err)
+		}
+	}
 	return &Plan{
 		Case: c, Namespace: "shop", Name: "orders", Read: read,
 		Evidence: map[v1alpha1.Metric]autopilot.Evidence{

@@ -4,6 +4,8 @@ package insight
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
@@ -167,7 +169,7 @@ func causeOf(inst autopilot.Instance, s autopilot.Series) v1alpha1.Cause {
 	case best.Name != "":
 		best.Message += ": growing does not fix this"
 		if best.Name == v1alpha1.CauseReplicationSlot {
-			best.Message += inst.KeepsWAL()
+			best.Message += keepsWAL(inst)
 		}
 		return best
 	}
@@ -194,7 +196,7 @@ func explainWAL(c v1alpha1.Cause, inst autopilot.Instance, s autopilot.Series) v
 	wal, _ := s.Newest(walMB)
 	lag, ok := s.Newest(slotLagMB)
 	if !ok || lag.Value < slotShare*wal.Value/100 || lag.Value > mostLag*wal.Value {
-		c.Message += ": growing does not fix this" + inst.KeepsWAL()
+		c.Message += ": growing does not fix this" + keepsWAL(inst)
 		return c
 	}
 	c.Name = v1alpha1.CauseReplicationSlot
@@ -203,7 +205,7 @@ func explainWAL(c v1alpha1.Cause, inst autopilot.Instance, s autopilot.Series) v
 	if ok && inactive.Value >= 1 {
 		slot = "A logical replication slot is inactive"
 	}
-	c.Message += fmt.Sprintf(". %s (lag %.0f GB): growing does not fix this", slot, lag.Value/megabytes) + inst.KeepsWAL()
+	c.Message += fmt.Sprintf(". %s (lag %.0f GB): growing does not fix this", slot, lag.Value/megabytes) + keepsWAL(inst)
 	return c
 }
 
@@ -262,4 +264,17 @@ func causeWarning(c autopilot.Case) []autopilot.Warning {
 // isCulprit reports whether something other than data fills the volume.
 func isCulprit(found *v1alpha1.Cause) bool {
 	return found != nil && found.Name != v1alpha1.CauseData && found.Name != v1alpha1.CauseUnknown
+}
+
+// keepsWAL returns the sentence that a read replica of PostgreSQL may keep WAL on its primary; empty without a replica.
+func keepsWAL(inst autopilot.Instance) string {
+	if inst.Engine != "PostgreSQL" || len(inst.Replicas) == 0 {
+		return ""
+	}
+	var names []string
+	for _, r := range inst.Replicas {
+		names = append(names, r.Name)
+	}
+	slices.Sort(names)
+	return ". A read replica that is full or lags makes its primary keep WAL: check " + strings.Join(names, ", ")
 }

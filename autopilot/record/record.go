@@ -130,7 +130,7 @@ func Outcome(c autopilot.Case, v autopilot.Verdict, f Followed, p Patched) Recor
 		}
 	}
 	done.News = Decisions(s, answers, c.Now)
-	Held(c, s, slices.Concat(v.Decisions, answers))
+	setHeld(c, s, slices.Concat(v.Decisions, answers))
 	s.ObservedGeneration, s.EffectiveMode = c.Generation, c.Mode
 	setProgressing(s, c.Spec.Apply, c.Generation, c.Now)
 	setLimited(s, v, c.Generation, c.Now)

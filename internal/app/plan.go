@@ -90,11 +90,12 @@ func (p *planner) observe(ctx context.Context, t *autopilot.Target) (*decide.Pla
 		for _, m := range autopilot.Metrics() { // the plan supposes that they are in force
 			c.Alarms = append(c.Alarms, autopilot.Alarm{Metric: m, State: v1alpha1.StateAlarm, StateTime: c.Now})
 		}
-		read(ctx, &c, []autopilot.Fact{
+		for _, f := range []autopilot.Fact{
 			autopilot.FactUsedSpace, autopilot.FactUsage, autopilot.FactCatalogue, autopilot.FactResizeList,
-		})
-		if err := c.ReadError(); err != nil {
-			return nil, err
+		} {
+			if err := c.ReadFact(ctx, read, f); err != nil {
+				return nil, err
+			}
 		}
 		record.SetSizes(&c, c.Instance.WithSizes(c.Catalogue))
 		for _, a := range c.Alarms {

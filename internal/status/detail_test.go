@@ -133,9 +133,6 @@ func TestDatabasePageShowsStateAndItsDuration(t *testing.T) {
 			a.Status.Pending = &i
 		}
 	}
-	replicaFirst := v1alpha1.Intent{Refusal: &v1alpha1.Refusal{
-		Count: 2, Reason: string(autopilot.ReasonChangePending), Message: "reader (100 GB)",
-	}}
 	for name, test := range map[string]struct {
 		change func(*v1alpha1.RdsAutopilot)
 		want   string
@@ -149,14 +146,12 @@ func TestDatabasePageShowsStateAndItsDuration(t *testing.T) {
 			a.Status.Conditions[0].LastTransitionTime = metav1.NewTime(now().Add(-9 * time.Hour))
 			a.Status.Alarms.Rules[1].StateTime = new(at(7 * time.Hour))
 		}, "Armed, nothing to do for 7h"},
-		"not armed":                    {condition(v1alpha1.ConditionArmed, false, autopilot.SubscriptionPending), "Not armed SubscriptionPending: text for 3h"},
-		"contested":                    {condition(v1alpha1.ConditionContested, true, "Contested"), "Contested Contested: text for 3h"},
-		"limited":                      {condition(v1alpha1.ConditionLimited, true, "CapReached"), "Limited CapReached: text for 3h"},
-		"check failed":                 {condition(v1alpha1.ConditionReady, false, autopilot.ReadFailed), "reason for 3h"},
-		"refused":                      {pending(v1alpha1.Intent{Refusal: &v1alpha1.Refusal{Count: 1, Message: "no"}}), "Refused Refused: The Kubernetes API refuses the patch: no for 120m"},
-		"waiting for a replica":        {pending(replicaFirst), "Changing for 120m"},
-		"reason to wait for a replica": {pending(replicaFirst), "A read replica grows first: reader (100 GB)"},
-		"changing":                     {pending(v1alpha1.Intent{AskedTime: new(at(time.Minute))}), "Changing for 120m"},
+		"not armed":    {condition(v1alpha1.ConditionArmed, false, autopilot.SubscriptionPending), "Not armed SubscriptionPending: text for 3h"},
+		"contested":    {condition(v1alpha1.ConditionContested, true, "Contested"), "Contested Contested: text for 3h"},
+		"limited":      {condition(v1alpha1.ConditionLimited, true, "CapReached"), "Limited CapReached: text for 3h"},
+		"check failed": {condition(v1alpha1.ConditionReady, false, autopilot.ReadFailed), "reason for 3h"},
+		"refused":      {pending(v1alpha1.Intent{Refusal: &v1alpha1.Refusal{Count: 1, Message: "no"}}), "Refused Refused: The Kubernetes API refuses the patch: no for 120m"},
+		"changing":     {pending(v1alpha1.Intent{AskedTime: new(at(time.Minute))}), "Changing for 120m"},
 		"stalled": {func(a *v1alpha1.RdsAutopilot) {
 			pending(v1alpha1.Intent{AskedTime: new(at(75 * time.Minute))})(a)
 			a.Status.Instance.ActiveSince = new(metav1.NewTime(now().Add(-5 * time.Hour)))

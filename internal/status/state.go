@@ -116,7 +116,7 @@ func (v *view) judge(d *database) judgement {
 		return j
 	}
 	for _, i := range s.Intents() {
-		if r := i.Refused(); r != nil && r.Reason != string(autopilot.ReasonChangePending) {
+		if r := i.Refused(); r != nil {
 			return judgement{refused, cmp.Or(r.Reason, string(autopilot.ReasonRefused)), autopilot.DescribeRefusal(*r),
 				i.DecisionTime.Time}
 		}

@@ -63,8 +63,6 @@ func (v *view) timeline(s *v1alpha1.Status) []entry {
 		e := entry{Kind: "Pending", Title: step(i.Kind, i.From, i.To), Text: i.Message, Tone: "busy"}
 		switch {
 		case i.Refusal == nil:
-		case i.Refusal.Reason == string(autopilot.ReasonChangePending):
-			e.Text = autopilot.DescribeRefusal(*i.Refusal)
 		default:
 			e.Tone, e.Text = "bad", fmt.Sprintf("Refused %d times in a row: %s", i.Refusal.Count, i.Refusal.Message)
 		}

@@ -421,9 +421,6 @@ func (w *swarm) judgeRequest(r *http.Request) {
 	}
 	for _, d := range w.databases {
 		switch id := r.PathValue("instance"); {
-		case id == d.replicaID && q.Enlarge != nil:
-			w.logf(d.name, "the service requests %d GB for the read replica", q.Enlarge.Size)
-			return
 		case id != d.ID():
 		case q.Enlarge != nil:
 			d.judgeVolume(q.Enlarge.Size, "the cloud")

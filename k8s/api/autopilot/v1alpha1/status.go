@@ -128,12 +128,6 @@ type Status struct {
 	// +listType=atomic
 	// +optional
 	Changes []Change `json:"changes,omitempty"`
-	// formerVolumes lists the former sizes of the volume within the last 7 days, newest first, at most one per day. It
-	// is empty if the volume has not grown.
-	// +kubebuilder:validation:MaxItems=8
-	// +listType=atomic
-	// +optional
-	FormerVolumes []FormerVolume `json:"formerVolumes,omitempty"`
 	// warned lists the warnings that still hold, so that each is reported once.
 	// +listType=map
 	// +listMapKey=reason
