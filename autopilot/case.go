@@ -37,8 +37,6 @@ type Case struct {
 
 	Alarms []Alarm
 	Status v1alpha1.Status // with the results of the changes that were in progress
-	// Explained holds the warnings that follow from status.insight. They are reported with all others.
-	Explained []Warning
 
 	// What follows are facts. Facts says which of them were read.
 	Facts Facts

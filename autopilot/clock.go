@@ -40,9 +40,6 @@ func ClampTimes(s *v1alpha1.Status, now time.Time) {
 	if s.ReadOnly != nil {
 		toSecond(&s.ReadOnly.SinceTime)
 	}
-	if s.Insight != nil {
-		toSecond(&s.Insight.LookTime)
-	}
 	for _, i := range s.Intents() {
 		toMicro(&i.DecisionTime)
 		toMicro(i.AskedTime)

@@ -75,7 +75,7 @@ func lateTimes(v reflect.Value, path string, latest time.Time) (late []string) {
 // decision depends on it.
 func TestClampTimesClampsEveryTimeOfOurClock(t *testing.T) {
 	notOurs := []string{
-		"Conditions.LastTransitionTime", "Used.Time", "Insight.Cause.", "Insight.Flavor.", "Insight.Cap.", "Alarms.SubscribedTime", "Alarms.Rules.StateTime", "Intake.", "Pending.EvidenceTime",
+		"Conditions.LastTransitionTime", "Used.Time", "Alarms.SubscribedTime", "Alarms.Rules.StateTime", "Intake.", "Pending.EvidenceTime",
 		"Overtaken.EvidenceTime", "Changes.EvidenceTime", "FormerVolumes.Until", "Warned.Time", "Decisions.",
 	}
 	var s v1alpha1.Status

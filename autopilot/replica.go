@@ -149,16 +149,3 @@ func ReplicaSizes(replicas []Replica) string {
 	slices.Sort(names)
 	return strings.Join(names, ", ")
 }
-
-// KeepsWAL returns the sentence that a read replica of PostgreSQL may keep WAL on its primary; empty without a replica.
-func (i Instance) KeepsWAL() string {
-	if i.Engine != "PostgreSQL" || len(i.Replicas) == 0 {
-		return ""
-	}
-	var names []string
-	for _, r := range i.Replicas {
-		names = append(names, r.Name)
-	}
-	slices.Sort(names)
-	return ". A read replica that is full or lags makes its primary keep WAL: check " + strings.Join(names, ", ")
-}

@@ -25,9 +25,8 @@ type cloudState struct {
 	cpu     float64
 	states  map[string]AlarmState // by rule id
 	topics  int
-	series  autopilot.Series // nil means that Cloud Eye does not answer
-	begun   []string         // sizes and flavors of the jobs that have begun, for replicas their id
-	growing map[string]bool  // replicas, by id
+	begun   []string        // sizes and flavors of the jobs that have begun, for replicas their id
+	growing map[string]bool // replicas, by id
 
 	unreachable      bool
 	statesUnreadable bool
@@ -38,10 +37,6 @@ type cloudState struct {
 	refusals   map[string]*autopilot.RefusedError           // of changes, by instance id
 	onInstance func()                                       // runs while a round reads the instance
 	onChange   func(context.Context, v1alpha1.Intent) error // runs while a round requests a change
-	onSeries   func(context.Context)                        // runs while a look reads a series
-
-	seriesReads []SeriesRequest
-	capReads    int
 }
 
 // cloud implements Cloud on the state of a world.
@@ -79,29 +74,6 @@ func (c cloud) Evidence(context.Context, autopilot.Instance, EvidenceRequest) (a
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return autopilot.Evidence{Time: c.now, Percent: c.cpu, UsedGB: c.usedGB}, nil
-}
-
-func (c cloud) Series(ctx context.Context, _ autopilot.Instance, request SeriesRequest) (autopilot.Series, error) {
-	c.mu.Lock()
-	onSeries := c.onSeries
-	c.mu.Unlock()
-	if onSeries != nil {
-		onSeries(ctx)
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.seriesReads = append(c.seriesReads, request)
-	if c.series == nil {
-		return nil, errNoAnswer
-	}
-	return c.series, nil
-}
-
-func (c cloud) UsedSpace(context.Context, autopilot.Instance, string) ([]autopilot.Point, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.capReads++
-	return nil, nil
 }
 
 func (c cloud) Catalogue(context.Context, autopilot.Instance) (all []flavors.Flavor, err error) {

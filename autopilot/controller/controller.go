@@ -72,7 +72,7 @@ type Controller struct {
 	queues   *queues         // nil if this replica does not lead
 	memories map[Key]*memory // of the databases that have an RdsAutopilot
 
-	deciding, arming, explaining progress
+	deciding, arming progress
 }
 
 // progress shows whether the rounds of a queue go on.
@@ -212,7 +212,6 @@ func (c *Controller) Run(ctx context.Context) {
 	}
 	start(workers, q.decide, &c.deciding, c.reconcile)
 	start(workers, q.arm, &c.arming, c.arm)
-	start(explainers, q.explain, &c.explaining, c.explain)
 	c.sweeps(ctx)
 	c.mu.Lock()
 	c.queues = nil

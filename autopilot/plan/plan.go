@@ -54,18 +54,12 @@ type Metric struct {
 	UsedGB           *float64        `json:"usedGB,omitempty"`       // storage only
 	MeasuredTime     *metav1.Time    `json:"measuredTime,omitempty"`
 	ThresholdPercent int             `json:"thresholdPercent"`
-	// Storage only: what fills the volume, and when the largest volume that the policy allows would be read-only. Absent
-	// if not known.
-	Cause       *v1alpha1.Cause       `json:"cause,omitempty"`
-	CapForecast *v1alpha1.CapForecast `json:"capForecast,omitempty"`
 	// Decision names the first guard that prevents a change, or the change.
 	Decision Answer `json:"decision"`
 	// AtThreshold is the decision if the value were at the threshold. It is set only if Decision lacks such a
 	// measurement.
 	AtThreshold *Answer     `json:"atThreshold,omitempty"`
 	Candidates  []Candidate `json:"candidates,omitempty"` // larger flavors, best first
-	// Findings say why a larger flavor may not help.
-	Findings []v1alpha1.Finding `json:"findings,omitempty"`
 }
 
 // Replica is a read replica and what happens to it when its primary grows.
@@ -103,8 +97,6 @@ type Situation struct {
 	autopilot.Case
 	Namespace, Name string
 	Evidence        map[v1alpha1.Metric]autopilot.Evidence
-	// Insight explains the present situation; its parts are nil if they are not known.
-	Insight v1alpha1.Insight
 	// Read reads the facts that the walks need and the case lacks.
 	Read  func(ctx context.Context, c *autopilot.Case, facts []autopilot.Fact)
 	Notes []string // sentences for the reader of the plan
@@ -140,7 +132,6 @@ func (s *Situation) metric(ctx context.Context, row autopilot.MetricRow) Metric 
 		if row.InGB() {
 			m.UsedGB = new(tenths(e.UsedGB))
 			percent = 100 * e.UsedGB / float64(max(1, s.Instance.VolumeGB))
-			m.Cause, m.CapForecast = s.Insight.Cause, s.Insight.Cap
 		}
 		m.ValuePercent = new(tenths(percent))
 	}
@@ -149,13 +140,6 @@ func (s *Situation) metric(ctx context.Context, row autopilot.MetricRow) Metric 
 	if d.Reason.LacksEvidence() {
 		d, _ = s.decide(ctx, row.Metric, s.raised(row, e))
 		m.AtThreshold = new(answer(d))
-	}
-	if f := s.Insight.Flavor; f != nil {
-		for _, found := range f.Findings {
-			if found.Metric == row.Metric {
-				m.Findings = append(m.Findings, found)
-			}
-		}
 	}
 	for _, c := range decide.LargerFlavors(s.Case, row.Metric) {
 		m.Candidates = append(m.Candidates, Candidate{c.Code, c.VCPUs, c.MemoryGB, string(c.Refused), c.Zone, c.State})

@@ -82,18 +82,6 @@ func changedLately(s *Situation) {
 	s.Spec.Flavor.Window = &v1alpha1.Window{Days: []v1alpha1.Day{"Sat"}, Start: "01:00", End: "05:00", TimeZone: "UTC"}
 }
 
-// explain adds the cause, the date of the cap and a finding.
-func explain(s *Situation) {
-	at := metav1.NewTime(noon)
-	s.Insight = v1alpha1.Insight{
-		Cause: &v1alpha1.Cause{Name: v1alpha1.CauseWAL, UsedPercent: 45, Message: "41 GB of it are WAL", Time: at},
-		Cap:   &v1alpha1.CapForecast{MaxGB: 400, ReadOnlyTime: &at, Message: "A volume of 400 GB would be read-only soon", Time: at},
-		Flavor: &v1alpha1.FlavorInsight{Findings: []v1alpha1.Finding{{
-			Metric: v1alpha1.MetricCPU, Reason: string(autopilot.ReasonLockBound), Message: "9 sessions wait for locks",
-		}}},
-	}
-}
-
 func TestPlanNamesTheFirstGuardAndTheDecisionAtTheThreshold(t *testing.T) {
 	for _, tc := range []struct {
 		name        string
@@ -195,7 +183,6 @@ func TestTextWritesATableAndDetails(t *testing.T) {
 	changedLately(s)
 	s.Evidence[v1alpha1.MetricStorage] = autopilot.Evidence{Time: noon, UsedGB: 92.04}
 	delete(s.Evidence, v1alpha1.MetricMemory)
-	explain(s)
 	s.Notes = []string{"Not armed yet: no alarm would reach the autopilot"}
 	got, err := s.Plan(t.Context()).Text()
 	if err != nil {
@@ -211,14 +198,11 @@ cpu                 12.5 %             90 %       nothing                BelowTh
 memory              no data            90 %       nothing                NoData           in 1m
 
 storage: Storage 100 → 110 GB: 92.0 % used, alarm at 85 %
-  41 GB of it are WAL
-  A volume of 400 GB would be read-only soon
 
 cpu: The flavor stays rds.mysql.n1.large.4.ha: 12.5 % CPU used, alarm at 90 %. Next check at 2026-03-04T12:01:00Z
   Not met: A recent measurement is at or over the threshold (storage: or the database is read-only; flavor: it is newer than the last change)
   At 90 %: nothing (Cooldown). The flavor changed at 2026-03-04T11:37:00Z, and the cooldown is 1 hour. Next check at 2026-03-04T12:37:00Z
   Not met: The cooldown has passed since our last change, and fewer changes than allowed were made in 24 hours
-  A larger flavor may not help (LockBound): 9 sessions wait for locks
   CANDIDATE                   VCPUS   GB   REFUSED
   rds.mysql.n1.xlarge.4.ha    4       16   not available in every zone: sellout in eu-de-02
   rds.mysql.n1.2xlarge.4.ha   8       32   no
@@ -232,7 +216,6 @@ cpu: The flavor stays rds.mysql.n1.large.4.ha: 12.5 % CPU used, alarm at 90 %. N
 func TestPlanHasStableKeysInJSON(t *testing.T) {
 	s := quiet()
 	changedLately(s)
-	explain(s)
 	s.Instance.Replicas = []autopilot.Replica{{ID: "r1", Name: "reader", VolumeGB: 100}}
 	text, err := json.Marshal(s.Plan(t.Context()))
 	if err != nil {
@@ -265,10 +248,8 @@ func TestPlanHasStableKeysInJSON(t *testing.T) {
 		metrics.atThreshold.action metrics.atThreshold.from metrics.atThreshold.guard metrics.atThreshold.message
 		metrics.atThreshold.nextCheckSeconds metrics.atThreshold.reason metrics.atThreshold.to
 		metrics.candidates.code metrics.candidates.memoryGB metrics.candidates.refused metrics.candidates.vcpus metrics.candidates.zone
-		metrics.candidates.zoneState metrics.capForecast.maxGB metrics.capForecast.message metrics.capForecast.readOnlyTime
-		metrics.capForecast.time metrics.cause.message metrics.cause.name metrics.cause.time metrics.cause.usedPercent
+		metrics.candidates.zoneState
 		metrics.decision.action metrics.decision.guard metrics.decision.message metrics.decision.nextCheckSeconds metrics.decision.reason
-		metrics.findings.message metrics.findings.metric metrics.findings.reason
 		metrics.measuredTime metrics.metric metrics.thresholdPercent metrics.usedGB metrics.valuePercent
 		mode name namespace notes replicas.id replicas.message replicas.name replicas.step replicas.volumeGB time`)
 	if diff := cmp.Diff(want, slices.Compact(keys)); diff != "" {

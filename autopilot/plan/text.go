@@ -66,15 +66,6 @@ func writeDetails(out io.Writer, m Metric) error {
 			fmt.Fprintf(out, "  Not met: %s\n", a.Guard)
 		}
 	}
-	if m.Cause != nil {
-		fmt.Fprintf(out, "  %s\n", m.Cause.Message)
-	}
-	if m.CapForecast != nil {
-		fmt.Fprintf(out, "  %s\n", m.CapForecast.Message)
-	}
-	for _, f := range m.Findings {
-		fmt.Fprintf(out, "  A larger flavor may not help (%s): %s\n", f.Reason, f.Message)
-	}
 	if row, err := autopilot.LookupMetric(m.Metric); err != nil || row.HelpedBy != v1alpha1.KindFlavor {
 		return err
 	}

@@ -15,7 +15,6 @@ import (
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/autopilot/controller"
-	"github.com/mcsps/rds-autopilot/autopilot/insight"
 	"github.com/mcsps/rds-autopilot/autopilot/plan"
 	"github.com/mcsps/rds-autopilot/autopilot/record"
 	"github.com/mcsps/rds-autopilot/internal/cloud"
@@ -132,31 +131,8 @@ func (p planner) observe(ctx context.Context, t *autopilot.Target) (*situation, 
 		s.note("The cloud returns no resize list for this instance, so the plan considers only flavors of the same family: %s",
 			s.NotOffered)
 	}
-	s.explain(ctx, p.cloud)
 	s.noteAutoscaling(ctx, p.api)
 	return s, nil
-}
-
-// explain reads what fills the volume, when its cap is full, and what speaks against a larger flavor. No decision
-// depends on it, so a failed read is only noted.
-func (s *situation) explain(ctx context.Context, reader controller.SeriesReader) {
-	h := controller.ReadHistory(ctx, reader, s.Case, insight.Due{Cause: true, Load: true, Cap: true})
-	if s.Insight = *insight.Update(s.Case, insight.Due{Cause: h.CauseErr == nil, Cap: h.UsedErr == nil}, h); h.LoadErr == nil {
-		s.Insight.Flavor = &v1alpha1.FlavorInsight{
-			Findings: insight.Findings(*s.Instance, h.Load, autopilot.Metrics(), s.Now),
-		}
-	}
-	for _, read := range []struct {
-		what string
-		err  error
-	}{
-		{"what fills the volume", h.CauseErr}, {"when the volume reaches its cap", h.UsedErr},
-		{"whether a larger flavor helps", h.LoadErr},
-	} {
-		if read.err != nil {
-			s.note("Not known: %s (%v)", read.what, read.err)
-		}
-	}
 }
 
 // facts returns the reader of the facts. The state of the alarms is supposed, and so is a place for another flavor.

@@ -82,7 +82,6 @@ status:
   maxGB: 500
   insight:
     lookTime: "2026-11-20T12:00:00Z"
-    cause: {name: LongTransaction, usedPercent: 0, message: "", time: "2026-11-20T12:00:00Z"}
     cap: {maxGB: 500, readOnlyTime: "2027-01-01T00:00:00Z", message: "", time: "2026-11-20T12:00:00Z"}
   decisions:
   - {metric: cpu, valuePercent: "97.0", action: None, reason: A, message: "", count: 1, time: "2026-11-20T12:00:00Z", lastTime: "2026-11-20T12:00:00Z"}
@@ -110,7 +109,6 @@ status:
 	}
 	want := []string{
 		of("volume_gb", "", "50"), of("volume_max_gb", "", "500"), of("storage_used_percent", "", "78.2"),
-		`kube_rdsautopilot_storage_cause{cause="LongTransaction",` + head + `,name="orders",namespace="default"} 0`,
 		of("cap_read_only_timestamp_seconds", "", "1.7987616e+09"),
 		// kube-state-metrics sorts the labels.
 		`kube_rdsautopilot_last_change_timestamp_seconds{by="Autopilot",` + head + `,from="40",kind="Volume",metric="storage",name="orders",namespace="default",outcome="Completed",to="50"} 1.795176e+09`,
