@@ -161,7 +161,7 @@ func ReasonTable() []ReasonRow {
 
 		{Reason: ReasonNearCap, Source: warning, IsWarning: true, Meaning: "The volume has 80 % of `maxGB`"},
 		{Reason: ReasonCauseNotData, Source: warning, IsWarning: true,
-			Meaning: "Something other than data fills the volume, such as a replication slot. The volume still grows"},
+			Meaning: "At least a fifth of the used space of a PostgreSQL volume that grows is WAL. The message says how much, and whether an inactive slot keeps it. The volume still grows"},
 		{Reason: ReasonVolumeDoubled, Source: warning, IsWarning: true,
 			Meaning: "The volume has doubled within 7 days. Check what fills it"},
 		{Reason: ReasonReplicaSmaller, Source: warning, IsWarning: true,

@@ -25,8 +25,12 @@ type cloudState struct {
 	cpu     float64
 	states  map[string]AlarmState // by rule id
 	topics  int
-	begun   []string        // sizes and flavors of the jobs that have begun, for replicas their id
-	growing map[string]bool // replicas, by id
+	wal     autopilot.WAL
+	walErr  error
+	walFrom []string              // the dimensions of the reads of WAL
+	onWAL   func(context.Context) // runs while WAL is read
+	begun   []string              // sizes and flavors of the jobs that have begun, for replicas their id
+	growing map[string]bool       // replicas, by id
 
 	unreachable      bool
 	statesUnreadable bool
@@ -74,6 +78,17 @@ func (c cloud) Evidence(context.Context, autopilot.Instance, EvidenceRequest) (a
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return autopilot.Evidence{Time: c.now, Percent: c.cpu, UsedGB: c.usedGB}, nil
+}
+
+func (c cloud) WAL(ctx context.Context, _ autopilot.Instance, dimension string) (autopilot.WAL, error) {
+	c.mu.Lock()
+	onWAL := c.onWAL
+	c.walFrom = append(c.walFrom, dimension)
+	c.mu.Unlock()
+	if onWAL != nil {
+		onWAL(ctx)
+	}
+	return c.wal, c.walErr
 }
 
 func (c cloud) Catalogue(context.Context, autopilot.Instance) (all []flavors.Flavor, err error) {

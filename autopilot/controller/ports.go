@@ -71,6 +71,9 @@ type Cloud interface {
 	// AlarmStates returns the state of every alarm rule by its id, as it was at notBefore or later. Callers must not
 	// modify the map.
 	AlarmStates(ctx context.Context, notBefore time.Time) (map[string]AlarmState, error)
+	// WAL returns what Cloud Eye measures of the WAL of a PostgreSQL instance. dimension is that of the rule, as
+	// name:value; empty means the dimension of the instance. No decision waits for it.
+	WAL(ctx context.Context, inst autopilot.Instance, dimension string) (autopilot.WAL, error)
 	// Dimension returns the dimension, as name:value, that has data of the instance.
 	Dimension(ctx context.Context, inst autopilot.Instance) (string, error)
 

@@ -3,6 +3,7 @@
 package controller
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"sync"
@@ -17,6 +18,8 @@ import (
 // more calls to the cloud and can hang in more places.
 type queues struct {
 	decide, arm workqueue.TypedRateLimitingInterface[Key]
+	// background runs a function until this replica stops leading. No round waits for it.
+	background func(func(context.Context))
 }
 
 func newQueues(decideMarks *marks) *queues {

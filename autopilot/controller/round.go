@@ -69,6 +69,7 @@ func (r *round) reconcileEnabled(ctx context.Context) (time.Duration, error) {
 	r.emitEnded(append(ended, outcome.Ended...))
 	r.emitDecisions(outcome.News)
 	r.emitWarnings(outcome.Warnings)
+	r.nameWAL(c, outcome.News)
 	r.growFollowers(ctx, c)
 	if armingDue {
 		r.controller.enqueueArming(r.key)
