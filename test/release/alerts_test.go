@@ -75,7 +75,9 @@ func (r ruleFile) write(t *testing.T, path string) {
 }
 
 // caseFiles are the files of cases for promtool.
-func caseFiles() []string { return []string{"testdata/alerts-cases.yaml", "testdata/alerts-forecast-cases.yaml"} }
+func caseFiles() []string {
+	return []string{"testdata/alerts-cases.yaml", "testdata/alerts-forecast-cases.yaml"}
+}
 
 func TestEveryAlertFiresAndStaysSilent(t *testing.T) {
 	promtool, dir := tool(t, "promtool"), t.TempDir()
