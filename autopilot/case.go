@@ -38,8 +38,6 @@ type Case struct {
 
 	Alarms []Alarm
 	Status v1alpha1.Status // with the results of the changes that were in progress
-	// Explained holds the warnings that follow from status.insight. They are reported with all others.
-	Explained []Warning
 
 	// What follows are facts, which a guard reads when it needs them. Facts has the result of each read: nil, or why the
 	// fact could not be read.

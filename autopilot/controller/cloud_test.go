@@ -20,13 +20,16 @@ var errNoAnswer = errors.New("no answer")
 
 // cloudState is the state of the cloud in a world.
 type cloudState struct {
-	inst   *autopilot.Instance
-	usedGB float64
-	cpu    float64
-	states map[string]AlarmState // by rule id
-	topics int
-	series autopilot.Series // nil means that Cloud Eye does not answer
-	begun  []string         // sizes and flavors of the jobs that have begun
+	inst    *autopilot.Instance
+	usedGB  float64
+	cpu     float64
+	states  map[string]AlarmState // by rule id
+	topics  int
+	wal     autopilot.WAL
+	walErr  error
+	walFrom []string              // the dimensions of the reads of WAL
+	onWAL   func(context.Context) // runs while WAL is read
+	begun   []string              // sizes and flavors of the jobs that have begun
 
 	unreachable      bool
 	statesUnreadable bool
@@ -37,10 +40,6 @@ type cloudState struct {
 	refusals   map[string]*autopilot.RefusedError           // of changes, by instance id
 	onInstance func()                                       // runs while a round reads the instance
 	onChange   func(context.Context, v1alpha1.Intent) error // runs while a round requests a change
-	onSeries   func(context.Context)                        // runs while a look reads a series
-
-	seriesReads []SeriesRequest
-	capReads    int
 }
 
 // cloud implements Cloud on the state of a world.
@@ -80,27 +79,15 @@ func (c cloud) Evidence(context.Context, autopilot.Instance, EvidenceRequest) (a
 	return autopilot.Evidence{Time: c.now, Percent: c.cpu, UsedGB: c.usedGB}, nil
 }
 
-func (c cloud) Series(ctx context.Context, _ autopilot.Instance, request SeriesRequest) (autopilot.Series, error) {
+func (c cloud) WAL(ctx context.Context, _ autopilot.Instance, dimension string) (autopilot.WAL, error) {
 	c.mu.Lock()
-	onSeries := c.onSeries
+	onWAL := c.onWAL
+	c.walFrom = append(c.walFrom, dimension)
 	c.mu.Unlock()
-	if onSeries != nil {
-		onSeries(ctx)
+	if onWAL != nil {
+		onWAL(ctx)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.seriesReads = append(c.seriesReads, request)
-	if c.series == nil {
-		return nil, errNoAnswer
-	}
-	return c.series, nil
-}
-
-func (c cloud) UsedSpace(context.Context, autopilot.Instance, string) ([]autopilot.Point, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.capReads++
-	return nil, nil
+	return c.wal, c.walErr
 }
 
 func (c cloud) Catalogue(context.Context, autopilot.Instance) (all []flavors.Flavor, err error) {

@@ -62,7 +62,7 @@ func (r *round) storeOff(ctx context.Context, left v1alpha1.Alarms, reason, mess
 	err := r.update(ctx, func(s *v1alpha1.Status) {
 		news = record.Decisions(s, r.lastDecisions(*s), r.now)
 		s.Switch, s.Alarms, s.Deferred = r.lastSwitch, left, nil
-		s.OverThresholdSince, s.Used, s.ReadOnly, s.Insight = nil, nil, nil, nil // nobody reads while autopilot is off
+		s.OverThresholdSince, s.Used, s.ReadOnly = nil, nil, nil // nobody reads while autopilot is off
 		record.DropUnstarted(s, r.rap.Spec.Apply)
 		s.Held = nil
 		s.ObservedGeneration, s.EffectiveMode = r.rap.Generation, r.effectiveMode()

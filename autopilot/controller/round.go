@@ -14,14 +14,13 @@ import (
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/autopilot/decide"
-	"github.com/mcsps/rds-autopilot/autopilot/insight"
 	"github.com/mcsps/rds-autopilot/autopilot/record"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
 // reconcileEnabled is the round of a database whose autopilot is on: observe, follow up, walk through the guards, store
-// the intent, request the change, record the outcome. Arming and explaining follow in queues of their own. c.Status is
-// the status of the round at each step.
+// the intent, request the change, record the outcome. Arming follows in a queue of its own. c.Status is the status of
+// the round at each step.
 func (r *round) reconcileEnabled(ctx context.Context) (time.Duration, error) {
 	r.warnOtherScalers()
 	jobs := r.readJobs(ctx)
@@ -31,7 +30,6 @@ func (r *round) reconcileEnabled(ctx context.Context) (time.Duration, error) {
 	}
 	c.Jobs = jobs
 	followed, readErr := r.follow(&c)
-	c.Explained = insight.Warnings(c)
 
 	var patched record.Patched
 	verdict := decide.Walk(ctx, &c, r.facts().Read)
@@ -71,10 +69,10 @@ func (r *round) reconcileEnabled(ctx context.Context) (time.Duration, error) {
 	r.emitEnded(append(ended, outcome.Ended...))
 	r.emitDecisions(outcome.News)
 	r.emitWarnings(outcome.Warnings)
+	r.nameWAL(c, outcome.News)
 	if armingDue {
 		r.controller.enqueueArming(r.key)
 	}
-	r.controller.enqueueExplaining(r.key, c)
 	return r.requeueAfter(outcome.RequeueAfter), err
 }
 

@@ -29,7 +29,7 @@ func FollowUp(c autopilot.Case) Followed {
 	if s.Instance != nil && s.Instance.ID != c.Instance.ID { // the name now stands for another database
 		s.Pending, s.Overtaken, s.Deferred, s.Changes, s.Instance, s.Baseline = nil, nil, nil, nil, nil, nil
 		s.Warned, s.Unfulfilled, s.Held = nil, nil, nil
-		s.OverThresholdSince, s.Used, s.ReadOnly, s.Insight = nil, nil, nil, nil
+		s.OverThresholdSince, s.Used, s.ReadOnly = nil, nil, nil
 		for i := range s.Alarms.Rules { // the rules watch the former instance and must be rewritten
 			r := &s.Alarms.Rules[i]
 			r.Dimension, r.State, r.StateTime = "", "", nil

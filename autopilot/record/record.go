@@ -224,6 +224,19 @@ func recordDecision(s *v1alpha1.Status, d autopilot.Decision, now time.Time) boo
 	return true
 }
 
+// AddSentence adds a sentence to the newest record of a decision that acts. It returns false if there is no record.
+func AddSentence(s *v1alpha1.Status, d autopilot.Decision, sentence string) bool {
+	i := slices.IndexFunc(s.Decisions, func(r v1alpha1.DecisionRecord) bool {
+		return r.Metric == d.Metric && r.Action == string(d.Action) && r.From == d.From && r.To == d.To
+	})
+	if i < 0 {
+		return false
+	}
+	s.Decisions = slices.Clone(s.Decisions)
+	s.Decisions[i].Message = strings.TrimSuffix(s.Decisions[i].Message, ".") + ". " + sentence
+	return true
+}
+
 // dropOldest returns the records without the oldest record of the metric with the most records, so that one metric does
 // not push the others out.
 func dropOldest(records []v1alpha1.DecisionRecord) []v1alpha1.DecisionRecord {

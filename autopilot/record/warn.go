@@ -25,7 +25,7 @@ func UpdateWarnings(c autopilot.Case, s *v1alpha1.Status) []autopilot.Warning {
 	if c.Instance == nil || c.Instance.VolumeGB == 0 || autopilot.Validate(c.Spec, v1alpha1.KindVolume) != nil {
 		return nil
 	}
-	holds := slices.Concat(c.Explained, warnings(c), waitsForOthers(c, s), silentRules(c),
+	holds := slices.Concat(warnings(c), waitsForOthers(c, s), silentRules(c),
 		readOnlyWarning(c), replicaWarning(c))
 	var kept []v1alpha1.Warned
 	var news []autopilot.Warning

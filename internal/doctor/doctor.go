@@ -91,8 +91,6 @@ func Checks() []Check {
 		{"rights-rds", "May we list instances and flavors?", []string{"credentials"}, (*examination).checkRightsRDS},
 		{"rights-cloud-eye", "May we list rules, metrics, data and quotas?", []string{"credentials"},
 			(*examination).checkRightsCES},
-		{"causes", "Does Cloud Eye have the metrics that tell the cause of a full disk?",
-			[]string{"rights-rds", "rights-cloud-eye"}, (*examination).checkCauses},
 		{"rights-smn", "May we list topics and subscriptions?", []string{"credentials"}, (*examination).checkRightsSMN},
 		{"quotas", "Do the quotas allow more rules and topics?", []string{"credentials"}, (*examination).checkQuotas},
 		{database, "Does the database exist, and is it ACTIVE?", []string{"kubernetes", "rights-rds"},

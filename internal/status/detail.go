@@ -9,10 +9,8 @@ import (
 	"strings"
 
 	"github.com/go-chi/chi/v5"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
-	"github.com/mcsps/rds-autopilot/autopilot/insight"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -40,29 +38,11 @@ type load struct {
 	Measured    moment
 }
 
-// explanation is a part of status.insight.
-type explanation struct {
-	Text   string
-	Time   moment  // of the last successful read
-	Failed *moment // of a later read
-}
-
-// finding says why a larger flavor may not help.
-type finding struct {
-	Reason reason
-	Text   string
-}
-
 type detail struct {
 	row
 	Conditions []condition
 	Timeline   []entry
-	ReadOnly   *moment      // since when the database is read-only
-	Cause      *explanation // what fills the volume
-	CausePage  reason       // the cause's name and its runbook page
-	Cap        *explanation // when the largest volume is full
-	Resized    *explanation // the last flavor, with the load before and after it
-	Findings   []finding    // why it may not help
+	ReadOnly   *moment // since when the database is read-only
 	Loads      []load
 
 	HasAutopilot, HasRds bool
@@ -137,9 +117,6 @@ func (v *view) detail(d *database) *detail {
 	if s.ReadOnly != nil {
 		x.ReadOnly = new(v.moment(s.ReadOnly.SinceTime.Time))
 	}
-	if s.Insight != nil {
-		v.explain(x, *s.Insight)
-	}
 	x.Cloud = s.Alarms
 	x.Instance = s.Instance
 	if x.Instance != nil {
@@ -154,47 +131,6 @@ func (v *view) detail(d *database) *detail {
 		x.Rules = append(x.Rules, one)
 	}
 	return x
-}
-
-// explain enters what status.insight has.
-func (v *view) explain(x *detail, i v1alpha1.Insight) {
-	read := func(text string, at metav1.Time, failed *metav1.Time) *explanation {
-		e := &explanation{Text: text, Time: v.moment(at.Time)}
-		if failed != nil {
-			e.Failed = new(v.moment(failed.Time))
-		}
-		return e
-	}
-	if c := i.Cause; c != nil {
-		x.Cause, x.CausePage = read(c.Message, c.Time, c.FailedTime), reason{insight.CausePage(c.Name), ""}
-		if v.documents != "" {
-			x.CausePage = reason{string(c.Name), v.documents + insight.CausePage(c.Name)}
-		}
-	}
-	if c := i.Cap; c != nil {
-		x.Cap = read(c.Message, c.Time, c.FailedTime)
-	}
-	if f := i.Flavor; f != nil {
-		x.Resized = read(f.To+": "+loadsText(f.Before, f.After), f.Time, f.FailedTime)
-		for _, one := range f.Findings {
-			x.Findings = append(x.Findings, finding{v.reason(one.Reason), one.Message})
-		}
-	}
-}
-
-// loadsText describes the average load in the hour before a flavor was requested and in the first hour with it.
-func loadsText(before, after *v1alpha1.Load) string {
-	value := func(l *v1alpha1.Load, of func(*v1alpha1.Load) string) string {
-		if l == nil || of(l) == "" {
-			return "not known"
-		}
-		return of(l) + "\u00a0%"
-	}
-	both := func(of func(*v1alpha1.Load) string) string {
-		return value(before, of) + " before, " + value(after, of) + " after"
-	}
-	return fmt.Sprintf("CPU %s; memory %s", both(func(l *v1alpha1.Load) string { return l.CPUPercent }),
-		both(func(l *v1alpha1.Load) string { return l.MemoryPercent }))
 }
 
 // loads returns the newest values of CPU and memory: the last average of the plots or, without one, a stored value.

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
-	"github.com/mcsps/rds-autopilot/autopilot/insight"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -28,9 +27,8 @@ const (
 
 // plots holds all plots of a database.
 type plots struct {
-	Error    string
-	Outlooks []string
-	Spans    []spanPlots
+	Error string
+	Spans []spanPlots
 }
 
 type spanPlots struct {
@@ -81,7 +79,6 @@ func (v *view) plots(d *database, measured pasts, failed error) *plots {
 		if len(past.UsedGB) == 0 { // Cloud Eye lacks it; a decision uses the same fallback
 			past.UsedGB = usedSpace(past)
 		}
-		all.Outlooks = append(all.Outlooks, v.outlook(s.Label, insight.ForecastReadOnly(past.UsedGB, int(d.autopilot.Status.Instance.VolumeGB), v.now)))
 		drawn := spanPlots{Label: s.Label}
 		from := v.from(past, s)
 		for _, ch := range slices.Backward(d.autopilot.Status.Changes) { // oldest first
@@ -98,9 +95,6 @@ func (v *view) plots(d *database, measured pasts, failed error) *plots {
 		}
 		drawn.Empty = !slices.ContainsFunc(drawn.Plots, func(p plot) bool { return !p.Empty })
 		all.Spans = append(all.Spans, drawn)
-	}
-	if slices.Equal(all.Outlooks[:1], all.Outlooks[1:]) {
-		all.Outlooks = all.Outlooks[:1]
 	}
 	return all
 }
@@ -328,3 +322,11 @@ func y(value, top float64) float64 {
 }
 
 func units(f float64) string { return strconv.FormatFloat(f, 'f', 1, 64) }
+
+// amount returns x with one digit after the point if it is below 10, else with none.
+func amount(x float64) string {
+	if x > -10 && x < 10 {
+		return fmt.Sprintf("%.1f", x)
+	}
+	return fmt.Sprintf("%.0f", x)
+}

@@ -8,8 +8,6 @@ import (
 	"strconv"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/autopilot/record"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
@@ -56,7 +54,7 @@ func ordersGrowths() (all []growth) {
 	return all
 }
 
-// addOrders adds a database with a history: a new flavor, growths, a cause that growing does not fix, and a forecast.
+// addOrders adds a database with a history: a new flavor and growths.
 func (f *fleet) addOrders() {
 	growths := ordersGrowths()
 	size := growths[len(growths)-1].toGB
@@ -77,14 +75,6 @@ func (f *fleet) addOrders() {
 			}, a.Status.Decisions...)
 		}
 		a.Spec.Flavor.MaxChangesPerDay = 1
-		last := growths[len(growths)-1]
-		found := metav1.NewTime(last.at.Add(3 * time.Minute))
-		a.Status.Insight = &v1alpha1.Insight{LookTime: found, Cause: &v1alpha1.Cause{Name: v1alpha1.CauseReplicationSlot, Time: found,
-			Message: "41 GB of it are WAL. A logical replication slot is inactive (lag 40 GB): growing does not fix this"}}
-		day := 24 * time.Hour
-		full := noon().Add(time.Duration((autopilot.ReadOnlyAt(500) - 99) / 2.3 * float64(day))).Truncate(time.Hour)
-		a.Status.Insight.Cap = &v1alpha1.CapForecast{MaxGB: 500, Time: found, ReadOnlyTime: new(metav1.NewTime(full)),
-			Message: "A volume of 500 GB (spec.storage.maxGB) would be read-only at " + full.Format(time.RFC3339) + ", by the growth over 14 days"}
 	})
 }
 

@@ -151,9 +151,6 @@ func (w *swarm) cloudFault(r *http.Request) *simcloud.Fault {
 	w.mu.Lock()
 	w.calls[operation]++
 	w.mu.Unlock()
-	if r.URL.Query().Get("period") == "3600" && w.outage("hourly", "") != nil {
-		return &simcloud.Fault{Hang: true}
-	}
 	if r.Method == http.MethodPost && r.PathValue("instance") != "" {
 		w.judgeRequest(r)
 	}
