@@ -74,12 +74,10 @@ test-long: ## Run the long tests: outages, storms, kills, the binary with the ra
 
 # $(call NEEDS,program,what installs it) fails unless a program is there.
 NEEDS = command -v $(1) >/dev/null || { echo "make $@ needs $(1): $(2)"; exit 1; };
-POSTGRES = ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null
 
 .PHONY: test-install
 test-install: tools ## Run the tests that need make tools: chart, image, release, alerts, dashboards, commands of the documents, the SDK's tests
-	@$(call NEEDS,nginx,apt-get install nginx-light) $(call NEEDS,buildah,apt-get install buildah) \
-	  $(POSTGRES) || { echo "make $@ needs initdb: apt-get install postgresql"; exit 1; }
+	@$(call NEEDS,nginx,apt-get install nginx-light) $(call NEEDS,buildah,apt-get install buildah)
 	@export LEVEL=long GOGC=400; $(RUN) bash -c '$(TESTS) -parallel 8 -timeout 60m $(INSTALLTESTS)'; $(SLOWEST)
 
 # The pinned versions of Kubernetes, such as 1.28: one for each module of test/apiserver.

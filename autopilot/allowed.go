@@ -45,16 +45,14 @@ func DescribeClaim(c v1alpha1.Claim) string {
 		owner, c.Rules)
 }
 
-func (a Allowed) lists(t *Target) bool { return a.ListsInstance(t.Namespace, t.InstanceID) }
-
-// ListsInstance reports whether the objects of a namespace may have an instance changed.
-func (a Allowed) ListsInstance(namespace, id string) bool {
+// lists reports whether the objects of the target's namespace may have its instance changed.
+func (a Allowed) lists(t *Target) bool {
 	if len(a.Instances) == 0 {
 		return a.Apply != v1alpha1.ApplyCloud
 	}
 	return slices.ContainsFunc(a.Instances, func(entry string) bool {
 		ns, instance, _ := strings.Cut(entry, "/")
-		return (ns == "*" || ns == namespace) && (instance == "*" || instance == id)
+		return (ns == "*" || ns == t.Namespace) && (instance == "*" || instance == t.InstanceID)
 	})
 }
 

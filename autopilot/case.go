@@ -3,6 +3,7 @@
 package autopilot
 
 import (
+	"context"
 	"errors"
 	"maps"
 	"slices"
@@ -37,11 +38,10 @@ type Case struct {
 
 	Alarms []Alarm
 	Status v1alpha1.Status // with the results of the changes that were in progress
-	// Explained holds the warnings that follow from status.insight. They are reported with all others.
-	Explained []Warning
 
-	// What follows are facts. Facts says which of them were read.
-	Facts Facts
+	// What follows are facts, which a guard reads when it needs them. Facts has the result of each read: nil, or why the
+	// fact could not be read.
+	Facts map[Fact]error
 	// SizeWriter and FlavorWriter are the field managers that replaced our size and flavor in the Rds; empty if they are
 	// not known.
 	SizeWriter, FlavorWriter string
@@ -81,12 +81,11 @@ func (w Wanted) Includes(i v1alpha1.Intent) bool {
 	return w.Matches(i) || i.Kind == v1alpha1.KindVolume && w.VolumeGB >= Gigabytes(i.To)
 }
 
-// Fact names something that a guard may need, and that the caller reads when the guard needs it.
+// Fact names something that a guard reads when it needs it.
 type Fact string
 
 // The facts, in the order in which a walk through the guards may need them.
 const (
-	FactInstance     Fact = "instance"      // the instance, its claims and its replicas; every caller reads it first
 	FactAlarmState   Fact = "alarm state"   // the state of each alarm rule in Cloud Eye
 	FactUsedSpace    Fact = "used space"    // the newest measurement of the used space
 	FactUsage        Fact = "usage"         // the newest measurement of CPU and memory for each alarm in force
@@ -97,86 +96,28 @@ const (
 	FactResizeList   Fact = "resize list"   // the flavors that this instance can change to
 )
 
-// Facts says what became of each fact. A fact that is missing was not read. A nil error means that it is known,
-// another error that it could not be read.
-type Facts map[Fact]error
+// Reader reads a fact into a case: the loop's from the cloud, a test's from values. If it returns an error, the case may
+// have a substitute for the fact, such as the value in a message.
+type Reader func(ctx context.Context, c *Case, f Fact) error
 
-// Has reports whether a fact was read, successfully or not.
-func (c Case) Has(f Fact) bool {
-	_, ok := c.Facts[f]
-	return ok
+// ReadFact reads a fact into the case, unless it was read before, and returns the error of that read. Copies of the case
+// made before are not affected.
+func (c *Case) ReadFact(ctx context.Context, read Reader, f Fact) error {
+	err, isRead := c.Facts[f]
+	if isRead {
+		return err
+	}
+	facts := make(map[Fact]error)
+	maps.Copy(facts, c.Facts)
+	err = read(ctx, c, f)
+	facts[f], c.Facts = err, facts
+	return err
 }
 
 // Knows reports whether a fact was read successfully.
 func (c Case) Knows(f Fact) bool {
-	err, ok := c.Facts[f]
-	return ok && err == nil
-}
-
-// SetFact records that a fact was read. err is nil, or says why the fact could not be read. Copies of the case made
-// before are not affected.
-func (c *Case) SetFact(f Fact, err error) {
-	c.Facts = maps.Clone(c.Facts)
-	if c.Facts == nil {
-		c.Facts = make(Facts)
-	}
-	c.Facts[f] = err
-}
-
-// Only returns the case without the facts that are not listed, as if they had not been read. The walk passes it to a
-// guard, so that the guard cannot depend on a fact that its row does not declare.
-func (c Case) Only(facts []Fact) Case {
-	c.Facts = maps.Clone(c.Facts)
-	for f := range c.Facts {
-		if !slices.Contains(facts, f) {
-			delete(c.Facts, f)
-		}
-	}
-	c.Alarms = slices.Clone(c.Alarms)
-	for i := range c.Alarms {
-		c.Alarms[i] = c.Alarms[i].Only(facts)
-	}
-	c = c.withoutUnread()
-	return c
-}
-
-// withoutUnread returns the case with zero values for all facts that were not read.
-func (c Case) withoutUnread() Case {
-	if !c.Knows(FactInstance) {
-		c.Instance, c.Claim = nil, v1alpha1.Claim{}
-	}
-	if !c.Knows(FactSizeWriter) {
-		c.SizeWriter = ""
-	}
-	if !c.Knows(FactFlavorWriter) {
-		c.FlavorWriter = ""
-	}
-	if !c.Knows(FactCatalogue) {
-		c.Catalogue = nil
-	}
-	if !c.Knows(FactResizeList) {
-		c.Offered, c.IsOffered, c.NotOffered = nil, false, ""
-	}
-	if !c.Knows(FactPlace) {
-		c.HasPlace = false
-	}
-	return c
-}
-
-// Only returns the alarm without the facts that are not listed. The evidence of a deferred change is no fact, because
-// the status holds it.
-func (a Alarm) Only(facts []Fact) Alarm {
-	if !slices.Contains(facts, FactAlarmState) && a.DeferredTime.IsZero() {
-		a.State, a.StateTime = "", time.Time{}
-	}
-	measured := FactUsage
-	if Row(a.Metric).InGB() {
-		measured = FactUsedSpace
-	}
-	if !slices.Contains(facts, measured) && a.DeferredTime.IsZero() {
-		a.Evidence = Evidence{}
-	}
-	return a
+	err, isRead := c.Facts[f]
+	return isRead && err == nil
 }
 
 // ReadError returns the errors of all facts that could not be read, or nil.

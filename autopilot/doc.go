@@ -5,9 +5,8 @@
 // the package has no I/O and no state.
 //
 // Data flows one way: message → signal → decision → intent → patch → outcome. The rooms below this package do the work:
-// decide walks through the guards, record keeps what follows, insight explains, plan shows the same walk as a dry run,
-// and controller is the loop around them. This package must not import any of them, nor HTTP, Kubernetes clients or the
-// cloud's APIs.
+// decide walks through the guards, record keeps what follows, plan shows the same walk as a dry run, and controller is
+// the loop around them. This package must not import any of them, nor HTTP, Kubernetes clients or the cloud's APIs.
 //
 // Start with Case in case.go, and then read the table of guards in decide/guards.go.
 package autopilot

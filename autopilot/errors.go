@@ -45,8 +45,6 @@ func RetryConflict(ctx context.Context, try func() error) error {
 type RefusedError struct {
 	Reason  Reason // empty if the API server refuses
 	Message string // the text of the API server or the cloud
-	// IsOutOfOrder means that the cloud grows another instance of the same replication first (DBS.200308).
-	IsOutOfOrder bool
 }
 
 func (e *RefusedError) Error() string { return "refused: " + e.Message }

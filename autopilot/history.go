@@ -52,14 +52,6 @@ func StartTime(ch v1alpha1.Change) time.Time {
 	return ch.CompletionTime.Time
 }
 
-// EndTime returns the later of start and completion, because the clock may have been set back between them.
-func EndTime(ch v1alpha1.Change) time.Time {
-	if d := StartTime(ch); d.After(ch.CompletionTime.Time) {
-		return d
-	}
-	return ch.CompletionTime.Time
-}
-
 // Contest returns our change that another writer replaced by a smaller flavor within a day, and when a check first
 // found that. A contest ends when the spec changes, when the Rds requests our flavor or a larger one, or after 7 days.
 func (c Case) Contest() (at time.Time, last v1alpha1.Change, ok bool) {
@@ -183,13 +175,12 @@ func RecentGrowth(changes []v1alpha1.Change, now time.Time) time.Time {
 	return changes[i].CompletionTime.Time
 }
 
-// LastChanged returns when the cloud last completed a change of that kind by any writer. It compares the times, because
-// the clock may have been set back between two changes.
+// LastChanged returns when the cloud last completed a change of that kind by any writer.
 func LastChanged(changes []v1alpha1.Change, kind v1alpha1.ChangeKind) (last time.Time, ok bool) {
-	for _, ch := range changes {
-		if ch.Kind == kind && ch.Outcome != v1alpha1.OutcomeLost && (!ok || ch.CompletionTime.After(last)) {
-			last, ok = ch.CompletionTime.Time, true
+	for _, ch := range changes { // newest first
+		if ch.Kind == kind && ch.Outcome != v1alpha1.OutcomeLost {
+			return ch.CompletionTime.Time, true
 		}
 	}
-	return last, ok
+	return last, false
 }

@@ -41,12 +41,7 @@ type Instance struct {
 type Replica struct {
 	ID, Name                  string
 	VCPUs, MemoryGB, VolumeGB int
-	// IsForbidden means that --allowed-instances does not list it.
-	IsForbidden bool
-	// ManagedBy is the object that manages the replica itself, as NAMESPACE/NAME, and MaxGB that object's cap of its
-	// storage in GB. They are empty and 0 without such an object.
-	ManagedBy string
-	MaxGB     int
+	IsManaged                 bool // an RdsAutopilot of its own is on
 }
 
 // DescribeUnknownInstance returns what is known about an id with which the cloud has no instance.

@@ -32,9 +32,6 @@ const (
 	ReasonCooldown        Reason = "Cooldown"
 	ReasonBudgetSpent     Reason = "BudgetSpent"
 	ReasonNoEffect        Reason = "NoEffect"
-	ReasonIOBound         Reason = "IoBound"
-	ReasonLockBound       Reason = "LockBound"
-	ReasonMemoryNotShort  Reason = "MemoryNotShort"
 	ReasonContested       Reason = "Contested"
 	ReasonRolledBack      Reason = "RolledBack"
 	ReasonFleetBrake      Reason = "FleetBrake"
@@ -51,9 +48,6 @@ const (
 
 	ReasonCauseNotData   Reason = "CauseNotData"
 	ReasonNearCap        Reason = "NearCap"
-	ReasonCapAhead       Reason = "CapAhead"
-	ReasonCapSoon        Reason = "CapSoon"
-	ReasonVolumeDoubled  Reason = "VolumeDoubled"
 	ReasonReplicaSmaller Reason = "ReplicaSmaller"
 	ReasonRuleSilent     Reason = "RuleSilent"
 	ReasonReadOnly       Reason = "ReadOnly"
@@ -83,7 +77,6 @@ type Source string
 const (
 	SourceDecision  Source = "decision"
 	SourceWarning   Source = "warning"   // UpdateWarnings gives it, or a check that failed
-	SourceFinding   Source = "finding"   // status.insight has it, and no decision
 	SourceCondition Source = "condition" // Armed or Ready has it, and no decision
 )
 
@@ -124,7 +117,7 @@ func ReasonTable() []ReasonRow {
 		{Reason: ReasonStaleEvidence, Source: decision, IsPostponed: true, KeepsLimited: true, LacksEvidence: true,
 			Meaning: "The newest measurement is too old"},
 		{Reason: ReasonChangePending, Source: decision, IsPostponed: true, KeepsLimited: true,
-			Meaning: "A change of the autopilot or of another writer is in progress, or storage or a read replica grows first"},
+			Meaning: "A change of the autopilot or of another writer is in progress, or storage grows first"},
 		{Reason: ReasonStalled, Source: decision, IsWarning: true, IsPostponed: true, KeepsLimited: true,
 			Meaning: "A change was requested 15 minutes ago, the instance is `ACTIVE`, and the change is not done; or a job of the cloud has run for an hour. With `apply: Cloud` the autopilot then decides again"},
 		{Reason: ReasonInstanceBusy, Source: decision, IsPostponed: true, KeepsLimited: true,
@@ -171,25 +164,13 @@ func ReasonTable() []ReasonRow {
 
 		{Reason: ReasonNearCap, Source: warning, IsWarning: true, Meaning: "The volume has 80 % of `maxGB`"},
 		{Reason: ReasonCauseNotData, Source: warning, IsWarning: true,
-			Meaning: "Something other than data fills the volume, such as a replication slot. The volume still grows"},
-		{Reason: ReasonCapAhead, Source: warning, IsWarning: true,
-			Meaning: "A volume of `maxGB` would be read-only within 14 days, at the rate of the last 14 days or the last day"},
-		{Reason: ReasonCapSoon, Source: warning, IsWarning: true,
-			Meaning: "A volume of `maxGB` would be read-only within 72 hours, at the rate of the last 14 days or the last day"},
-		{Reason: ReasonVolumeDoubled, Source: warning, IsWarning: true,
-			Meaning: "The volume has doubled within 7 days. Check what fills it"},
+			Meaning: "At least a fifth of the used space of a PostgreSQL volume that grows is WAL. The message says how much, and whether an inactive slot keeps it. The volume still grows"},
 		{Reason: ReasonReplicaSmaller, Source: warning, IsWarning: true,
-			Meaning: "A read replica has a smaller volume than its primary, so it is full first. The message names both"},
+			Meaning: "A read replica has a smaller volume than its primary, so it is full first, and no RdsAutopilot manages it"},
 		{Reason: ReasonRuleSilent, Source: warning, IsWarning: true,
 			Meaning: "The storage is full by Cloud Eye's own data, but no alarm rule reports an alarm. The autopilot acts on the used space. `doctor` checks the rules"},
 		{Reason: ReasonReadOnly, Source: warning, IsWarning: true,
 			Meaning: "The used space has reached the limit at which the cloud makes the database read-only, or the instance is in `STORAGE FULL`. It lasts until a measurement shows that the database is writable: at most 87 % used, from 1,000 GB on at least 150 GB free"},
-		{Reason: ReasonIOBound, Source: SourceFinding,
-			Meaning: "A larger flavor may not help: the I/O is at 95 % or more, and the CPU mostly waits for it"},
-		{Reason: ReasonLockBound, Source: SourceFinding,
-			Meaning: "A larger flavor may not help: more than 1.1 sessions for each vCPU wait for locks"},
-		{Reason: ReasonMemoryNotShort, Source: SourceFinding,
-			Meaning: "A larger flavor may not help: the memory is used but not short, so its percentage only follows the caches"},
 
 		{Reason: ReasonStatusNotStored, Source: warning, IsWarning: true,
 			Meaning: "The Kubernetes API refuses to store the status of the `RdsAutopilot`, so no change is made. The message has its text. It is reported at each attempt"},

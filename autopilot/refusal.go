@@ -10,9 +10,12 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
+// longestWait limits the wait after a refusal, so that a change is requested soon after its cause is gone.
+const longestWait = 15 * time.Minute
+
 // RefusalWait returns how long to wait after so many refusals: 1, 2, 4 … up to 15 minutes.
 func RefusalWait(count int32) time.Duration {
-	return min(time.Minute<<min(max(count-1, 0), 4), LongestWait)
+	return min(time.Minute<<min(max(count-1, 0), 4), longestWait)
 }
 
 // UntilRetry returns how long to wait before a refused change is requested again.
@@ -47,8 +50,6 @@ func refusalText(r v1alpha1.Refusal) string {
 		return "The cloud makes no changes until the account is paid"
 	case ReasonNotPermitted:
 		return "The credentials do not permit the change"
-	case ReasonChangePending:
-		return "A read replica grows first"
 	case ReasonInstanceBusy:
 		return "The cloud is busy with the instance"
 	case ReasonStorageFull:

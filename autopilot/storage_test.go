@@ -72,7 +72,6 @@ func TestStepDependsOnOurLastCompletedGrowth(t *testing.T) {
 		{"7 days ago, at most a tenth", 390, tens, []v1alpha1.Change{grownBy(40, 7*day)}, 30},
 		{"30 days ago", 1000, tens, []v1alpha1.Change{grownBy(40, 30*day)}, 10},
 		{"never less than stepGB", 100, v1alpha1.Storage{StepGB: 50}, []v1alpha1.Change{grownBy(10, time.Minute)}, 50},
-		{"the clock was set back", 1000, tens, []v1alpha1.Change{grownBy(20, -time.Hour)}, 40},
 		{"another writer's growth does not count", 1000, tens, []v1alpha1.Change{byOther}, 10},
 		{"a lost growth does not count", 1000, tens, []v1alpha1.Change{lost}, 10},
 		{"a flavor does not count", 1000, tens, []v1alpha1.Change{flavor}, 10},

@@ -15,8 +15,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
-	"github.com/mcsps/rds-autopilot/autopilot/insight"
-	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
 // document returns the text of a file. Its path is relative to the root of the repository.
@@ -218,25 +216,4 @@ func TestCloudFactsListTheMetricsOfCloudEye(t *testing.T) {
 		}
 	}
 	compare(t, "metrics of Cloud Eye", documented, coded)
-}
-
-// Messages and the dashboard link to the page of a cause.
-func TestEachCauseHasItsPage(t *testing.T) {
-	pages, err := filepath.Glob("../docs/runbooks/causes/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var want []string
-	eachProperty("", schemaOf(t, autopilotCRD), func(path string, property map[string]any) {
-		if path == ".status.insight.cause.name" {
-			for _, cause := range property["enum"].([]any) {
-				want = append(want, "../"+insight.CausePage(v1alpha1.CauseName(cause.(string))))
-			}
-		}
-	})
-	compare(t, "pages of causes", pages, want)
-	url := "https://github.com/mcsps/rds-autopilot/blob/main/" + insight.CausePage("${__field.labels.cause}")
-	if !strings.Contains(document(t, "deploy/dashboards/rds-autopilot-databases.json"), `"`+url+`"`) {
-		t.Errorf("the dashboard has no link %s", url)
-	}
 }

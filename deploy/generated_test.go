@@ -26,19 +26,14 @@ var update = flag.Bool("update", false, "write the generated documents anew")
 func TestTablesOfDocumentsAreGenerated(t *testing.T) {
 	var guards, reasons, warnings, assumptions, checks strings.Builder
 	for i, g := range decide.Table() {
-		kind, reads, names := "both", "–", make([]string, 0, len(g.Reasons))
+		kind, names := "both", make([]string, 0, len(g.Reasons))
 		if g.Kind != "" {
 			kind = strings.ToLower(string(g.Kind))
-		}
-		for n, f := range g.Facts {
-			if reads += ", " + string(f); n == 0 {
-				reads = string(f)
-			}
 		}
 		for _, r := range g.Reasons {
 			names = append(names, "`"+string(r)+"`")
 		}
-		fmt.Fprintf(&guards, "| %d | %s | %s | %s | %s |\n", i+1, g.Name, kind, reads, strings.Join(names, ", "))
+		fmt.Fprintf(&guards, "| %d | %s | %s | %s |\n", i+1, g.Name, kind, strings.Join(names, ", "))
 	}
 	for _, row := range autopilot.ReasonTable() {
 		link := fmt.Sprintf("[`%s`](runbooks/reasons.md#%s)", row.Reason, strings.ToLower(string(row.Reason)))
@@ -61,7 +56,7 @@ func TestTablesOfDocumentsAreGenerated(t *testing.T) {
 		fmt.Fprintf(&checks, "| `%s` | %s |\n", c.ID, c.Asks)
 	}
 	for _, table := range []struct{ page, head, rows string }{
-		{"docs/decisions.md", "| # | guard | for | reads | reasons |\n|---|---|---|---|---|\n", guards.String()},
+		{"docs/decisions.md", "| # | guard | for | reasons |\n|---|---|---|---|\n", guards.String()},
 		{"docs/decisions.md", "| reason | event | meaning |\n|---|---|---|\n", reasons.String()},
 		{"docs/decisions.md", "| warning | meaning |\n|---|---|\n", warnings.String()},
 		{facts, "| id | assumed | why | if it is wrong |\n|---|---|---|---|\n", assumptions.String()},

@@ -13,18 +13,10 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// request requests a stored intent. With spec.apply: Cloud, the read replicas of a growing primary grow as well.
-func (r *round) request(ctx context.Context, c autopilot.Case, i v1alpha1.Intent) (record.Patched, error) {
-	if i.Kind == v1alpha1.KindVolume && r.rap.Spec.Apply == v1alpha1.ApplyCloud {
-		return r.requestGrowth(ctx, c, i)
-	}
-	return r.requestChange(ctx, i)
-}
-
-// requestChange requests a stored intent for the instance itself: from the operator by a patch of the Rds, and then
+// request requests a stored intent for the instance itself: from the operator by a patch of the Rds, and then
 // with spec.apply: Cloud from the cloud. Both wait for other systems, so a request for a flavor is cancelled when the
 // window closes.
-func (r *round) requestChange(ctx context.Context, i v1alpha1.Intent) (record.Patched, error) {
+func (r *round) request(ctx context.Context, i v1alpha1.Intent) (record.Patched, error) {
 	if remaining, ok := autopilot.UntilWindowCloses(r.rap.Spec, r.options.Now()); ok && i.Kind == v1alpha1.KindFlavor {
 		if remaining <= 0 {
 			r.log.Info("nothing is requested, because the window has closed")
@@ -65,7 +57,7 @@ func (r *round) changeInCloud(ctx context.Context, i v1alpha1.Intent) *record.Cl
 	}
 	a.Reason, a.Message = autopilot.CloudUnreachable, err.Error()
 	if refusal, refused := errors.AsType[*autopilot.RefusedError](err); refused {
-		a.Reason, a.Message, a.IsOutOfOrder = refusal.Reason, refusal.Message, refusal.IsOutOfOrder
+		a.Reason, a.Message = refusal.Reason, refusal.Message
 	}
 	return a
 }

@@ -25,9 +25,11 @@ type cloudState struct {
 	cpu     float64
 	states  map[string]AlarmState // by rule id
 	topics  int
-	series  autopilot.Series // nil means that Cloud Eye does not answer
-	begun   []string         // sizes and flavors of the jobs that have begun, for replicas their id
-	growing map[string]bool  // replicas, by id
+	wal     autopilot.WAL
+	walErr  error
+	walFrom []string              // the dimensions of the reads of WAL
+	onWAL   func(context.Context) // runs while WAL is read
+	begun   []string              // sizes and flavors of the jobs that have begun
 
 	unreachable      bool
 	statesUnreadable bool
@@ -38,10 +40,6 @@ type cloudState struct {
 	refusals   map[string]*autopilot.RefusedError           // of changes, by instance id
 	onInstance func()                                       // runs while a round reads the instance
 	onChange   func(context.Context, v1alpha1.Intent) error // runs while a round requests a change
-	onSeries   func(context.Context)                        // runs while a look reads a series
-
-	seriesReads []SeriesRequest
-	capReads    int
 }
 
 // cloud implements Cloud on the state of a world.
@@ -81,27 +79,15 @@ func (c cloud) Evidence(context.Context, autopilot.Instance, EvidenceRequest) (a
 	return autopilot.Evidence{Time: c.now, Percent: c.cpu, UsedGB: c.usedGB}, nil
 }
 
-func (c cloud) Series(ctx context.Context, _ autopilot.Instance, request SeriesRequest) (autopilot.Series, error) {
+func (c cloud) WAL(ctx context.Context, _ autopilot.Instance, dimension string) (autopilot.WAL, error) {
 	c.mu.Lock()
-	onSeries := c.onSeries
+	onWAL := c.onWAL
+	c.walFrom = append(c.walFrom, dimension)
 	c.mu.Unlock()
-	if onSeries != nil {
-		onSeries(ctx)
+	if onWAL != nil {
+		onWAL(ctx)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.seriesReads = append(c.seriesReads, request)
-	if c.series == nil {
-		return nil, errNoAnswer
-	}
-	return c.series, nil
-}
-
-func (c cloud) UsedSpace(context.Context, autopilot.Instance, string) ([]autopilot.Point, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.capReads++
-	return nil, nil
+	return c.wal, c.walErr
 }
 
 func (c cloud) Catalogue(context.Context, autopilot.Instance) (all []flavors.Flavor, err error) {
@@ -137,9 +123,6 @@ func (c cloud) Change(ctx context.Context, id string, i v1alpha1.Intent) (jobID 
 	if c.refusals[id] != nil {
 		return "", c.refusals[id]
 	}
-	if id != c.inst.ID {
-		return c.changeReplica(id, i)
-	}
 	switch {
 	case c.inst.Flavor == i.To || strconv.Itoa(c.inst.VolumeGB) == i.To:
 		return "", nil
@@ -148,22 +131,6 @@ func (c cloud) Change(ctx context.Context, id string, i v1alpha1.Intent) (jobID 
 	}
 	c.steps, c.begun, c.inst.Status = append(c.steps, "change"), append(c.begun, i.To), "MODIFYING"
 	return "job-" + i.To, nil
-}
-
-// changeReplica begins to grow a read replica. The caller holds the lock.
-func (c cloud) changeReplica(id string, i v1alpha1.Intent) (jobID string, err error) {
-	n := slices.IndexFunc(c.inst.Replicas, func(r autopilot.Replica) bool { return r.ID == id })
-	switch {
-	case strconv.Itoa(c.inst.Replicas[n].VolumeGB) == i.To:
-		return "", nil
-	case c.growing[id]:
-		return "", &autopilot.RefusedError{Reason: autopilot.ReasonInstanceBusy, Message: "in MODIFYING"}
-	}
-	if c.growing == nil {
-		c.growing = make(map[string]bool)
-	}
-	c.steps, c.begun, c.growing[id] = append(c.steps, "change"), append(c.begun, id), true
-	return "job-" + id, nil
 }
 
 // Job reports that a job is done once the instance is ACTIVE again.
@@ -183,8 +150,6 @@ func (w *world) endJobs() {
 	for _, to := range w.begun {
 		if size, err := strconv.Atoi(to); err == nil {
 			w.inst.VolumeGB = size
-		} else if w.growing[to] {
-			continue
 		} else {
 			w.inst.Flavor, w.inst.VCPUs, w.inst.MemoryGB = to, 4, 16
 		}

@@ -72,7 +72,7 @@ type Controller struct {
 	queues   *queues         // nil if this replica does not lead
 	memories map[Key]*memory // of the databases that have an RdsAutopilot
 
-	deciding, arming, explaining progress
+	deciding, arming progress
 }
 
 // progress shows whether the rounds of a queue go on.
@@ -174,18 +174,19 @@ func (c *Controller) idle(p *progress, queue func(*queues) workqueue.TypedRateLi
 
 // Run works until the context ends. It starts with a sweep, because alarms may have come while no replica led.
 func (c *Controller) Run(ctx context.Context) {
+	var done sync.WaitGroup
 	q := newQueues(c.decideMarks)
+	q.background = func(work func(context.Context)) { done.Go(func() { work(ctx) }) }
 	c.decideMarks.clear()
 	c.armMarks.clear()
 	c.limiter.clear()
 	c.mu.Lock()
 	c.queues = q
 	for _, m := range c.memories {
-		m.ensured, m.unstored = nil, nil // another replica may have led meanwhile
+		m.ensured = nil // another replica may have led meanwhile
 	}
 	c.mu.Unlock()
 
-	var done sync.WaitGroup
 	start := func(n int, queue workqueue.TypedRateLimitingInterface[Key], p *progress,
 		work func(context.Context, Key) (time.Duration, error)) {
 		for range n {
@@ -197,7 +198,6 @@ func (c *Controller) Run(ctx context.Context) {
 	}
 	start(workers, q.decide, &c.deciding, c.reconcile)
 	start(workers, q.arm, &c.arming, c.arm)
-	start(explainers, q.explain, &c.explaining, c.explain)
 	done.Go(func() { c.keepTopic(ctx) })
 	c.sweeps(ctx)
 	c.mu.Lock()
@@ -206,9 +206,6 @@ func (c *Controller) Run(ctx context.Context) {
 	q.shutDown()
 	done.Wait()
 	c.mu.Lock()
-	for _, m := range c.memories {
-		m.unstored = nil // the next leader reports them
-	}
 	c.mu.Unlock()
 }
 

@@ -81,12 +81,11 @@ func (r *round) removeRules(ctx context.Context) (removed int, err error) {
 // started. One that may have started stays recorded: it counts for cooldown and budget once autopilot is on again. An
 // alarm that is in force gets a last decision, because nobody checks it any more.
 func (r *round) storeOff(ctx context.Context, left v1alpha1.Alarms, reason, message string) error {
-	r.keepHeld(nil, nil)
 	var news []autopilot.Decision
 	err := r.update(ctx, func(s *v1alpha1.Status) {
 		news = record.Decisions(s, r.lastDecisions(*s), r.now)
 		s.Switch, s.Alarms, s.Deferred = r.lastSwitch, left, nil
-		s.OverThresholdSince, s.Used, s.ReadOnly, s.Insight = nil, nil, nil, nil // nobody reads while autopilot is off
+		s.OverThresholdSince, s.Used, s.ReadOnly = nil, nil, nil // nobody reads while autopilot is off
 		record.DropUnstarted(s, r.rap.Spec.Apply)
 		s.Held = nil
 		s.ObservedGeneration, s.EffectiveMode = r.rap.Generation, r.effectiveMode()
@@ -108,7 +107,6 @@ func (r *round) lastDecisions(s v1alpha1.Status) []autopilot.Decision {
 			})
 		}
 	}
-	c.SetFact(autopilot.FactAlarmState, nil)
-	verdict, _ := decide.Decide(c) // autopilot is off, so no guard needs another fact
-	return verdict.Decisions
+	known := func(context.Context, *autopilot.Case, autopilot.Fact) error { return nil } // autopilot is off: no guard asks for more
+	return decide.Walk(context.Background(), &c, known).Decisions
 }

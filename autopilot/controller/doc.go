@@ -2,8 +2,7 @@
 
 // Package controller is the leader's loop. A round handles one database: it observes the cloud, lets the domain
 // decide, stores the intent, patches the Rds and stores the outcome. A second queue creates and removes the alarm
-// rules, and a third one explains what happened. A sweep checks every database at an interval, so that an alarm is
-// acted on even if its message is lost.
+// rules. A sweep checks every database at an interval, so that an alarm is acted on even if its message is lost.
 //
 // The package must not import HTTP, Kubernetes clients or the cloud's SDK. ports.go declares what it needs from them.
 package controller

@@ -16,8 +16,8 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// FactReader reads the facts that guards need, each when a walk through the guards asks for it. The loop and the dry
-// run of plan use it. It is the only place that reads facts.
+// FactReader reads the facts that guards need. The loop and the dry run of plan use it. It is the only place that reads
+// facts.
 type FactReader struct {
 	Instances InstanceReader
 	Evidence  EvidenceReader
@@ -29,15 +29,12 @@ type FactReader struct {
 	Reserve func() bool
 }
 
-// Read enters facts into a case. A fact that cannot be read is entered with its error.
-func (f FactReader) Read(ctx context.Context, c *autopilot.Case, facts []autopilot.Fact) {
-	for _, fact := range facts {
-		if err := f.readOne(ctx, c, fact); err != nil {
-			c.SetFact(fact, fmt.Errorf("read the %s: %w", fact, err))
-		} else {
-			c.SetFact(fact, nil)
-		}
+// Read reads a fact into a case, as autopilot.Reader.
+func (f FactReader) Read(ctx context.Context, c *autopilot.Case, fact autopilot.Fact) error {
+	if err := f.readOne(ctx, c, fact); err != nil {
+		return fmt.Errorf("read the %s: %w", fact, err)
 	}
+	return nil
 }
 
 func (f FactReader) readOne(ctx context.Context, c *autopilot.Case, fact autopilot.Fact) (err error) {

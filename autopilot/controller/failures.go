@@ -10,7 +10,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
-	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
 // Causes of failed rounds, a label of the metric.
@@ -76,23 +75,4 @@ func (c *Controller) reportPanic(what string, err error) bool {
 		c.options.Log.Error(what, zap.Error(err), zap.String("stack", p.Stack))
 	}
 	return ok
-}
-
-// unstoredHeld returns the held changes of a database whose status could not be written last time.
-func (c *Controller) unstoredHeld(key Key) (held []v1alpha1.Held, ok bool) {
-	held = c.recall(key).unstored
-	return held, held != nil
-}
-
-// keepHeld keeps the held changes of a status in memory if it could not be written, so that the metric reports them.
-func (r *round) keepHeld(held []v1alpha1.Held, writeErr error) {
-	var unstored []v1alpha1.Held
-	if writeErr != nil {
-		unstored = make([]v1alpha1.Held, 0, len(held))
-		for _, h := range held {
-			h.Reason = string(autopilot.ReasonStatusNotStored)
-			unstored = append(unstored, h)
-		}
-	}
-	r.controller.remember(r.key, func(m *memory) { m.unstored = unstored })
 }

@@ -17,8 +17,6 @@ type memory struct {
 	stale   bool                          // the last round ended in a conflict, so the cache may still be old
 	warned  types.UID                     // Rds with an event about the operator's own autopilot
 	lost    map[v1alpha1.Metric]time.Time // begin of the alarm that was counted as lost
-	// unstored holds the held changes of a status that could not be written; nil if the status was written.
-	unstored []v1alpha1.Held
 }
 
 // remember calls change with the memory of a database, and creates the memory if there is none.

@@ -71,7 +71,7 @@ func newMeters(c *Controller) *meters {
 			func() float64 { return c.idle(&c.deciding, (*queues).decideQueue) }),
 		gauge("queue_idle_seconds", idle, prometheus.Labels{"queue": "arm"},
 			func() float64 { return c.idle(&c.arming, (*queues).armQueue) }),
-		newStatusCollector(c.options.Kube, c.options.Now, c.unstoredHeld),
+		newStatusCollector(c.options.Kube, c.options.Now),
 	)
 	return m
 }

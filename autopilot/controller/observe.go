@@ -43,7 +43,6 @@ func (o Observer) Observe(ctx context.Context, t *autopilot.Target, a *v1alpha1.
 	if c.Instance, err = o.instance(ctx, t.InstanceID, notBefore); err != nil {
 		return c, err
 	}
-	c.SetFact(autopilot.FactInstance, nil)
 	if c.Instance != nil && c.Instance.ID != t.InstanceID {
 		c.NodeOf, c.Instance = c.Instance.ID, nil
 	}
@@ -56,7 +55,6 @@ func (o Observer) Observe(ctx context.Context, t *autopilot.Target, a *v1alpha1.
 		o.claim(ctx, &c, t, notBefore)
 	}
 	c.Now = o.Now() // after the reads, because nothing may be dated before the list that shows it
-	autopilot.ClampTimes(&c.Status, c.Now)
 	return c, nil
 }
 
@@ -104,14 +102,20 @@ func (r *round) observe(ctx context.Context) (autopilot.Case, error) {
 		return c, err
 	}
 	c.Status.Switch, c.IsSweep, r.now = r.lastSwitch, r.isSweep, c.Now
+	if c.Instance == nil {
+		return c, nil
+	}
+	c.Instance.Replicas = slices.Clone(c.Instance.Replicas)
+	for i := range c.Instance.Replicas {
+		replica := &c.Instance.Replicas[i]
+		claim, err := r.cloud.Claim(ctx, r.key.Namespace, r.key.Name, []string{replica.ID}, r.notBefore)
+		replica.IsManaged = claim.By != "" || err != nil // unknown is no reason for a warning
+	}
 	return c, nil
 }
 
 // follow ends the changes that were in progress and adds the alarms that are to be decided.
 func (r *round) follow(c *autopilot.Case) (record.Followed, error) {
-	if held := r.controller.recall(r.key).unstored; held != nil {
-		c.Status.Held = held
-	}
 	followed := record.FollowUp(*c)
 	c.Status = followed.Status
 	return followed, addAlarms(c)
@@ -123,10 +127,7 @@ func (r *round) readSizes(ctx context.Context, c *autopilot.Case) {
 	if c.Instance == nil || c.Instance.SizesKnown() {
 		return
 	}
-	if !c.Has(autopilot.FactCatalogue) {
-		r.facts().Read(ctx, c, []autopilot.Fact{autopilot.FactCatalogue})
-	}
-	if err := c.Facts[autopilot.FactCatalogue]; err != nil {
+	if err := c.ReadFact(ctx, r.facts().Read, autopilot.FactCatalogue); err != nil {
 		r.log.Warn("read the flavor's size", zap.String("flavor", c.Instance.Flavor), zap.Error(err))
 	}
 	record.SetSizes(c, c.Instance.WithSizes(c.Catalogue))

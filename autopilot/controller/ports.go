@@ -59,13 +59,15 @@ type Kubernetes interface {
 type Cloud interface {
 	InstanceReader
 	EvidenceReader
-	SeriesReader
 
 	// ListMaxAge returns how old a list may be that a decision uses. It grows with the time that listing takes.
 	ListMaxAge() time.Duration
 	// AlarmStates returns the state of every alarm rule by its id, as it was at notBefore or later. Callers must not
 	// modify the map.
 	AlarmStates(ctx context.Context, notBefore time.Time) (map[string]AlarmState, error)
+	// WAL returns what Cloud Eye measures of the WAL of a PostgreSQL instance. dimension is that of the rule, as
+	// name:value; empty means the dimension of the instance. No decision waits for it.
+	WAL(ctx context.Context, inst autopilot.Instance, dimension string) (autopilot.WAL, error)
 	// Dimension returns the dimension, as name:value, that has data of the instance.
 	Dimension(ctx context.Context, inst autopilot.Instance) (string, error)
 
@@ -122,25 +124,6 @@ type EvidenceReader interface {
 	// Evidence returns the newest measurement of a metric; the zero value if there is no data. Calls of about the same
 	// time share requests.
 	Evidence(ctx context.Context, inst autopilot.Instance, request EvidenceRequest) (autopilot.Evidence, error)
-}
-
-// SeriesReader is the part of Cloud that reads measurements which explain a decision. No decision waits for them. The
-// dry run of plan has it as well.
-type SeriesReader interface {
-	// Series returns the averages of up to ten of Cloud Eye's metrics since then, in one request. A metric without data
-	// is missing in the result.
-	Series(ctx context.Context, inst autopilot.Instance, request SeriesRequest) (autopilot.Series, error)
-	// UsedSpace returns the averages of the used space in GB of autopilot.CapSpan, oldest first. Calls of about the same
-	// time share requests.
-	UsedSpace(ctx context.Context, inst autopilot.Instance, dimension string) ([]autopilot.Point, error)
-}
-
-// SeriesRequest names up to ten metrics of one instance.
-type SeriesRequest struct {
-	Metrics   []string      // Cloud Eye's names
-	Dimension string        // name:value of the rule's dimension; empty means the dimension of the instance
-	Period    time.Duration // of one average, one of Cloud Eye's; a second means raw data
-	Since     time.Time
 }
 
 // AlarmState is the state of an alarm rule in Cloud Eye.

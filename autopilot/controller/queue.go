@@ -3,6 +3,7 @@
 package controller
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"sync"
@@ -13,10 +14,12 @@ import (
 	"github.com/mcsps/rds-autopilot/autopilot"
 )
 
-// queues are the three queues of the leader. Decisions have their own, so that they never wait for arming, which makes
-// more calls to the cloud and can hang in more places, or for explanations.
+// queues are the two queues of the leader. Decisions have their own, so that they never wait for arming, which makes
+// more calls to the cloud and can hang in more places.
 type queues struct {
-	decide, arm, explain workqueue.TypedRateLimitingInterface[Key]
+	decide, arm workqueue.TypedRateLimitingInterface[Key]
+	// background runs a function until this replica stops leading. No round waits for it.
+	background func(func(context.Context))
 }
 
 func newQueues(decideMarks *marks) *queues {
@@ -29,8 +32,7 @@ func newQueues(decideMarks *marks) *queues {
 	return &queues{
 		decide: workqueue.NewTypedRateLimitingQueueWithConfig(limiter(),
 			workqueue.TypedRateLimitingQueueConfig[Key]{DelayingQueue: delaying}),
-		arm:     workqueue.NewTypedRateLimitingQueue(limiter()),
-		explain: workqueue.NewTypedRateLimitingQueue(limiter()),
+		arm: workqueue.NewTypedRateLimitingQueue(limiter()),
 	}
 }
 
@@ -41,7 +43,6 @@ func (q *queues) armQueue() workqueue.TypedRateLimitingInterface[Key] { return q
 func (q *queues) shutDown() {
 	q.decide.ShutDown()
 	q.arm.ShutDown()
-	q.explain.ShutDown()
 }
 
 // newsFirst returns the databases with news before all others: those of the sweep, rechecks and retries after an error.

@@ -12,7 +12,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
-	"github.com/mcsps/rds-autopilot/autopilot/record"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -176,25 +175,14 @@ func (r *round) write(ctx context.Context, next v1alpha1.Status) error {
 	return nil
 }
 
-// writeHeld stores the status. If that fails, the held changes are kept in memory, so that the metric reports them.
-func (r *round) writeHeld(ctx context.Context, next v1alpha1.Status) error {
-	err := r.write(ctx, next)
-	r.keepHeld(next.Held, err)
-	return err
-}
-
-// storeIntent stores the status of a case with the intent of a verdict, which must happen before the change is
-// requested. If the intent is stored already, no write tests whether the round has decided on an old version.
-// storeIntent then reads the version from the API server. If it fails, the change counts as held.
-func (r *round) storeIntent(ctx context.Context, c autopilot.Case, v autopilot.Verdict) error {
+// storeIntent stores a status with a new intent, which must happen before the change is requested. If the intent is
+// stored already, no write tests whether the round has decided on an old version. storeIntent then reads the version
+// from the API server.
+func (r *round) storeIntent(ctx context.Context, next v1alpha1.Status) error {
 	read := r.rap.ResourceVersion
-	err := r.write(ctx, c.Status)
+	err := r.write(ctx, next)
 	if err == nil && r.rap.ResourceVersion == read {
 		err = r.confirmVersion(ctx)
-	}
-	if err != nil {
-		record.Held(c, &c.Status, v.Decisions)
-		r.keepHeld(c.Status.Held, err)
 	}
 	return err
 }

@@ -14,14 +14,13 @@ import (
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/autopilot/decide"
-	"github.com/mcsps/rds-autopilot/autopilot/insight"
 	"github.com/mcsps/rds-autopilot/autopilot/record"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
 // reconcileEnabled is the round of a database whose autopilot is on: observe, follow up, walk through the guards, store
-// the intent, request the change, record the outcome. Arming and explaining follow in queues of their own. c.Status is
-// the status of the round at each step.
+// the intent, request the change, record the outcome. Arming follows in a queue of its own. c.Status is the status of
+// the round at each step.
 func (r *round) reconcileEnabled(ctx context.Context) (time.Duration, error) {
 	r.warnOtherScalers()
 	jobs := r.readJobs(ctx)
@@ -31,7 +30,6 @@ func (r *round) reconcileEnabled(ctx context.Context) (time.Duration, error) {
 	}
 	c.Jobs = jobs
 	followed, readErr := r.follow(&c)
-	c.Explained = insight.Warnings(c)
 
 	var patched record.Patched
 	verdict := decide.Walk(ctx, &c, r.facts().Read)
@@ -42,14 +40,14 @@ func (r *round) reconcileEnabled(ctx context.Context) (time.Duration, error) {
 	ended := followed.Ended
 	var patchErr error
 	if verdict.Intent != nil {
-		if err := r.storeIntent(ctx, c, verdict); err != nil {
+		if err := r.storeIntent(ctx, c.Status); err != nil {
 			return 0, err
 		}
 		c.Status = r.rap.Status.Copy()
 		r.emitEnded(ended)
 		ended = nil
 		r.keepsPlace = true
-		patched, patchErr = r.request(ctx, c, *verdict.Intent)
+		patched, patchErr = r.request(ctx, *verdict.Intent)
 		c.Now = r.options.Now()
 	}
 
@@ -63,7 +61,7 @@ func (r *round) reconcileEnabled(ctx context.Context) (time.Duration, error) {
 		r.setArmed(&c.Status, readErr != nil)
 	}
 	err = errors.Join(readErr, patchErr)
-	if writeErr := r.writeHeld(ctx, c.Status); writeErr != nil {
+	if writeErr := r.write(ctx, c.Status); writeErr != nil {
 		return 0, errors.Join(writeErr, r.keepAnswer(ctx, c, patched.Cloud), err)
 	}
 	r.controller.limiter.check(r.key, r.now)
@@ -71,11 +69,10 @@ func (r *round) reconcileEnabled(ctx context.Context) (time.Duration, error) {
 	r.emitEnded(append(ended, outcome.Ended...))
 	r.emitDecisions(outcome.News)
 	r.emitWarnings(outcome.Warnings)
-	r.growFollowers(ctx, c)
+	r.nameWAL(c, outcome.News)
 	if armingDue {
 		r.controller.enqueueArming(r.key)
 	}
-	r.controller.enqueueExplaining(r.key, c)
 	return r.requeueAfter(outcome.RequeueAfter), err
 }
 
@@ -86,11 +83,8 @@ func (r *round) recordUnreachable(ctx context.Context, err error) error {
 	record.SetCondition(&next, v1alpha1.ConditionArmed, false, autopilot.CloudUnreachable,
 		"The cloud does not answer: "+err.Error(), r.rap.Generation, r.now)
 	record.SetReady(&next, false, r.rap.Generation, r.now)
-	if held := r.controller.recall(r.key).unstored; held != nil {
-		next.Held = held
-	}
 	record.HoldUnread(&next, r.now)
-	return r.writeHeld(ctx, next)
+	return r.write(ctx, next)
 }
 
 // patchRds requests the change from the operator, by writing the size or flavor into the spec of the Rds. If there is

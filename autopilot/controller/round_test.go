@@ -135,8 +135,7 @@ func TestNothingIsRequestedForATargetThatHasChangedMeanwhile(t *testing.T) {
 	}
 	for name, change := range changes {
 		for request, prepare := range map[string]func(*world){
-			"patch":             func(*world) {},
-			"growth of replica": addReplica,
+			"patch": func(*world) {},
 			"request to the cloud for the size of the Rds": func(w *world) {
 				w.changeRds(func(rds *otcv1.Rds) { rds.Spec.VolumeSize = 110 }) // so no patch finds the difference
 			},
@@ -424,50 +423,30 @@ func TestNothingIsRequestedAfterTheWindowHasClosed(t *testing.T) {
 	})
 }
 
-// addReplica adds a read replica, which has the size of its primary.
-func addReplica(w *world) {
-	w.inst.Replicas = []autopilot.Replica{{ID: "reader", Name: "reader", VolumeGB: 100}}
-}
-
-// Package autopilot tests the order, and the bubble the cloud's answers to it.
-func TestPrimaryGrowsAtOnceWhenItsReplicaCannotGrow(t *testing.T) {
-	for name, alter := range map[string]func(*world, *Controller){
-		"refused": func(w *world, _ *Controller) {
-			w.refusals = map[string]*autopilot.RefusedError{"reader": {Reason: autopilot.ReasonQuotaExceeded}}
-		},
-		"not allowed": func(_ *world, c *Controller) { c.options.Allowed.Instances = []string{"*/in01"} },
-		"at a cap of its own": func(w *world, _ *Controller) {
-			w.create(w.raps(), v1alpha1.GroupVersion(), v1alpha1.Kind, "of-the-reader", map[string]any{"spec": map[string]any{
-				"apply": "Cloud", "instanceID": "reader", "storage": map[string]any{"maxGB": int64(100)},
-			}})
-		},
-	} {
+func TestSmallerReplicaIsReportedUnlessAnAutopilotManagesIt(t *testing.T) {
+	for name, manages := range map[string]bool{"nobody manages it": false, "an RdsAutopilot of its own": true} {
 		inBubble(t, name, func(t *testing.T) {
 			w := newCloudWorld(t, true)
-			addReplica(w)
 			c := w.startAlarm(v1alpha1.MetricStorage)
-			alter(w, c)
+			w.inst.Replicas = []autopilot.Replica{{ID: "reader", Name: "reader", VolumeGB: 90}}
+			if manages {
+				w.create(w.raps(), v1alpha1.GroupVersion(), v1alpha1.Kind, "of-the-reader", map[string]any{
+					"spec": map[string]any{"apply": "Cloud", "instanceID": "reader"},
+				})
+			}
+			synctest.Wait()
 			w.mustDecide(c)
-			if !slices.Equal(w.begun, []string{"110"}) || !slices.Equal(w.patches, []string{"110"}) {
-				t.Errorf("the cloud has begun %v, patches %v", w.begun, w.patches)
+			w.mustDecide(c)
+			reported := 1
+			if manages {
+				reported = 0
+			}
+			if n, _ := w.countEvents(string(autopilot.ReasonReplicaSmaller)); n != reported {
+				t.Errorf("%d events, want %d", n, reported)
+			}
+			if !slices.Equal(w.begun, []string{"110"}) {
+				t.Errorf("the cloud has begun %v, want only the growth of the primary", w.begun)
 			}
 		})
 	}
-}
-
-// An operator would grow the primary at once if its Rds were patched.
-func TestRdsIsNotPatchedWhileThePrimaryWaitsForItsReplica(t *testing.T) {
-	level.InBubble(t, func(t *testing.T) {
-		w := newCloudWorld(t, true)
-		addReplica(w)
-		c := w.startAlarm(v1alpha1.MetricStorage)
-		for range 9 {
-			w.mustDecide(c)
-			w.now = w.now.Add(time.Minute)
-		}
-		d := w.rap().Status.Decisions[0]
-		if !slices.Equal(w.begun, []string{"reader"}) || len(w.patches) > 0 || d.Reason != string(autopilot.ReasonChangePending) {
-			t.Errorf("the cloud has begun %v, patches %v, decision %+v", w.begun, w.patches, d)
-		}
-	})
 }

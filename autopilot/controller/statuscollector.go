@@ -30,19 +30,16 @@ const notReadyAfter = time.Hour
 type statusCollector struct {
 	kube Kubernetes
 	now  func() time.Time
-	// unstored returns the held changes of a database whose status could not be written.
-	unstored func(Key) ([]v1alpha1.Held, bool)
 
 	autopilots, notArmed, notReady, held, confirmed, pending, conditions, readOnly, storage *prometheus.Desc
 }
 
-func newStatusCollector(kube Kubernetes, now func() time.Time,
-	unstored func(Key) ([]v1alpha1.Held, bool)) statusCollector {
+func newStatusCollector(kube Kubernetes, now func() time.Time) statusCollector {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc("rds_autopilot_"+name, help, labels, nil)
 	}
 	return statusCollector{
-		kube: kube, now: now, unstored: unstored,
+		kube: kube, now: now,
 		notReady:   desc("not_ready", "RdsAutopilots whose condition Ready has been False for an hour or more, by its reason now.", "reason"),
 		held:       desc("held_changes", "Changes that an alarm has needed for 15 minutes or more and that are not made, by kind and by the reason that prevents them. ChangePending and AlarmInForce: in progress for an hour or more.", "kind", "reason"),
 		autopilots: desc("autopilots", "RdsAutopilots, by whether an alarm would reach the service.", "armed"),
@@ -101,8 +98,8 @@ func (c statusCollector) Collect(ch chan<- prometheus.Metric) {
 		if ready != nil && ready.Status == metav1.ConditionFalse && now.Sub(ready.LastTransitionTime.Time) >= notReadyAfter {
 			notReady[known(notReady, ready.Reason)]++
 		}
-		for _, h := range c.heldTooLong(a, now) {
-			if reasons := held[h.Kind]; reasons != nil {
+		for _, h := range record.HeldTooLong(s.Held, now) {
+			if reasons := held[h.Kind]; reasons != nil && watched(a) {
 				reasons[known(reasons, h.Reason)]++
 			}
 		}
@@ -143,18 +140,6 @@ func (c statusCollector) Collect(ch chan<- prometheus.Metric) {
 	for labels, n := range pending {
 		ch <- prometheus.MustNewConstMetric(c.pending, prometheus.GaugeValue, float64(n), labels[0], labels[1])
 	}
-}
-
-// heldTooLong returns the held changes of a database whose autopilot is on.
-func (c statusCollector) heldTooLong(a *v1alpha1.RdsAutopilot, now time.Time) []v1alpha1.Held {
-	if !watched(a) {
-		return nil
-	}
-	held := a.Status.Held
-	if unstored, ok := c.unstored(Key{a.Namespace, a.Name}); ok {
-		held = unstored
-	}
-	return record.HeldTooLong(held, now)
 }
 
 // reasonOf returns the reason of the condition Armed.

@@ -54,11 +54,8 @@ func series(t *testing.T, c prometheus.Collector) map[string]float64 {
 // collected returns the series of these RdsAutopilots with a name that begins with prefix, without the prefix.
 func collected(t *testing.T, now time.Time, prefix string, all ...*v1alpha1.RdsAutopilot) map[string]float64 {
 	t.Helper()
-	unstored := func(k Key) ([]v1alpha1.Held, bool) {
-		return []v1alpha1.Held{heldFor(now, time.Hour, "Volume", "StatusNotStored")}, k.Name == "not stored"
-	}
 	found := map[string]float64{}
-	c := newStatusCollector(cachedAutopilots{autopilots: all}, func() time.Time { return now }, unstored)
+	c := newStatusCollector(cachedAutopilots{autopilots: all}, func() time.Time { return now })
 	for name, value := range series(t, c) {
 		if rest, ok := strings.CutPrefix(name, prefix); ok {
 			found[rest] = value
@@ -128,9 +125,7 @@ func TestStatusCollectorCountsChangesThatAreHeldTooLong(t *testing.T) {
 		a.Status.Held = held
 		return a
 	}
-	notStored := with("AlarmsInPlace")
-	notStored.Name = "not stored"
-	got := collected(t, now, "rds_autopilot_held_changes ", notStored,
+	got := collected(t, now, "rds_autopilot_held_changes ",
 		with("AlarmsInPlace", heldFor(now, 15*time.Minute, "Volume", "QuotaExceeded"),
 			heldFor(now, time.Hour, "Flavor", "SoldOut")),
 		with("CloudUnreachable", heldFor(now, time.Hour, "Volume", "QuotaExceeded")),
@@ -140,7 +135,7 @@ func TestStatusCollectorCountsChangesThatAreHeldTooLong(t *testing.T) {
 		with("AlarmsInPlace", heldFor(now, 59*time.Minute, "Volume", "AlarmInForce")),
 		with("NotEnabled", heldFor(now, time.Hour, "Volume", "CapReached")))
 	want := map[string]float64{
-		"Volume QuotaExceeded": 2, "Flavor SoldOut": 1, "Volume ChangePending": 1, "Volume StatusNotStored": 1,
+		"Volume QuotaExceeded": 2, "Flavor SoldOut": 1, "Volume ChangePending": 1,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

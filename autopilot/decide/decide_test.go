@@ -193,8 +193,6 @@ func rows() []row {
 		{"CPU measured 36 minutes ago, before the last change of flavor", changedFlavor(30 * time.Second),
 			one(cases.MeasuredAgo(cases.UsageAt(v1alpha1.MetricCPU, 95), 36*time.Minute)),
 			stops(autopilot.ReasonStaleEvidence, time.Minute)},
-		{"CPU measured before a change that an earlier clock stored as older", changedFlavor(10*time.Minute, 30*time.Second),
-			cpu(95), undecided(time.Minute)},
 
 		// No change is pending.
 		{"volume pending, storage in alarm", cases.PendingVolume(time.Minute), storage(93),

@@ -14,16 +14,17 @@ import (
 // checkInForce lets an alarm pass that needs an answer. It reads the used space of a database whose alarm is not in
 // force only if that may stand in for the alarm: in a sweep, after a growth, over the threshold, and while the database
 // is read-only or a growth has not started.
-func checkInForce(c autopilot.Case, ch change) answer {
-	a := ch.alarms[0]
-	metric := autopilot.Row(a.Metric)
-	switch {
-	case !a.DeferredTime.IsZero(): // its window is open
+func checkInForce(w *walk, ch *change) answer {
+	if !ch.alarms[0].DeferredTime.IsZero() { // its window is open
 		return answer{}
-	case !c.Has(alarmState):
-		return answer{needs: []autopilot.Fact{alarmState}}
-	case metric.InGB() && !c.Has(usedSpace) && c.UsedSpaceDue(a):
-		return answer{needs: []autopilot.Fact{usedSpace}}
+	}
+	w.need(ch, alarmState)
+	metric := autopilot.Row(ch.alarms[0].Metric)
+	if metric.InGB() && w.c.UsedSpaceDue(ch.alarms[0]) {
+		w.need(ch, usedSpace)
+	}
+	c, a := *w.c, ch.alarms[0]
+	switch {
 	case a.InForce(c.Now), c.IsReadOnly(a):
 		return answer{}
 	case a.IsOverdue(c), a.PersistsAfterGrowth() && c.IsFull(a.Evidence):
@@ -58,18 +59,18 @@ func isAnswered(c autopilot.Case, a autopilot.Alarm) bool {
 
 // checkEvidence demands a measurement that is recent, at or over the threshold and, for a flavor, newer than the last
 // change.
-func checkEvidence(c autopilot.Case, ch change) answer {
-	a := ch.alarms[0]
-	metric := autopilot.Row(a.Metric)
-	measured := usage
-	if metric.InGB() {
-		measured = usedSpace
-	}
+func checkEvidence(w *walk, ch *change) answer {
+	metric := autopilot.Row(ch.alarms[0].Metric)
 	switch {
-	case !a.DeferredTime.IsZero(): // the status has the measurement
+	case !ch.alarms[0].DeferredTime.IsZero(): // the status has the measurement
 		return answer{}
-	case !c.Has(measured):
-		return answer{needs: []autopilot.Fact{measured}}
+	case metric.InGB():
+		w.need(ch, usedSpace)
+	default:
+		w.need(ch, usage)
+	}
+	c, a := *w.c, ch.alarms[0]
+	switch {
 	case !a.Evidence.Present():
 		return no(autopilot.ReasonNoData, autopilot.DataRequeue,
 			"The %s alarm is in force, but Cloud Eye has no measurement to decide on", metric.Label)

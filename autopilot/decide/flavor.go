@@ -10,13 +10,13 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// requirements returns what the next flavor must satisfy. As long as the instance's own resize list was not read, every
-// flavor of the catalogue counts as offered.
-func requirements(c autopilot.Case, alarms []autopilot.Alarm) flavors.Requirements {
+// requirements returns what the next flavor must satisfy. Unless isListed, the instance's own resize list does not
+// count, and every flavor of the catalogue counts as offered.
+func requirements(c autopilot.Case, alarms []autopilot.Alarm, isListed bool) flavors.Requirements {
 	has := c.Instance
 	r := flavors.Requirements{Version: has.Version, Zones: has.Zones, Offered: c.Offered, OfferedKnown: c.IsOffered}
-	if !c.Knows(resizeList) {
-		r.OfferedKnown = true
+	if !isListed {
+		r.Offered, r.OfferedKnown = nil, true
 		for _, f := range c.Catalogue {
 			r.Offered = append(r.Offered, f.Code)
 		}
@@ -35,47 +35,53 @@ func requirements(c autopilot.Case, alarms []autopilot.Alarm) flavors.Requiremen
 	return r
 }
 
-// ladder returns the flavors that are larger for the sake of these alarms, best first, each with the reason why it is
-// not available.
-func ladder(c autopilot.Case, alarms []autopilot.Alarm) []flavors.Candidate {
-	return flavors.Ladder(c.Catalogue, requirements(c, alarms))
+// ladder returns the flavors that are larger for the sake of a change, best first, each with the reason why it is not
+// available.
+func (w *walk) ladder(ch *change, isListed bool) []flavors.Candidate {
+	w.need(ch, catalogue)
+	return flavors.Ladder(w.c.Catalogue, requirements(*w.c, ch.alarms, isListed))
 }
 
 // LargerFlavors returns the flavors that are larger for the sake of a metric, best first, each with the reason why it
 // is not available. It ignores all other guards, so that people see the choice at any time. It returns nil if the
 // catalogue, the present size or the caps are not known.
 func LargerFlavors(c autopilot.Case, m v1alpha1.Metric) []flavors.Candidate {
-	alarms := []autopilot.Alarm{{Metric: m}}
-	ch := change{kind: flavor, alarms: alarms}
-	if c.Instance == nil || autopilot.HelpedBy(m) != flavor || !c.Knows(catalogue) || checkFlavorsKnown(c, ch).reason != "" {
+	if c.Instance == nil || autopilot.HelpedBy(m) != flavor {
 		return nil
 	}
-	return ladder(c, alarms)
+	required := requirements(c, []autopilot.Alarm{{Metric: m}}, c.Knows(resizeList))
+	if lacksSizes(c, required).reason != "" {
+		return nil
+	}
+	return flavors.Ladder(c.Catalogue, required)
 }
 
-// changeFlavor returns the decision to move to the next flavor. The guards have found one.
+// changeFlavor returns the decision to move to the next flavor. The guards have found one. A recommendation is made
+// before the resize list is read.
 func changeFlavor(c autopilot.Case, alarms []autopilot.Alarm) autopilot.Decision {
-	required := requirements(c, alarms)
+	isListed := c.Knows(resizeList)
+	required := requirements(c, alarms, isListed)
 	next, _ := flavors.Next(flavors.Ladder(c.Catalogue, required))
 	d := newDecision(c, alarms[0])
 	d.Action, d.Reason = autopilot.ActionChangeFlavor, autopilot.ReasonAlarmInForce
 	d.From, d.To = c.Instance.Flavor, next.Code
 	d.Message = fmt.Sprintf("Flavor %s (%d vCPUs, %d GB) → %s (%d vCPUs, %d GB): %s", c.Instance.Flavor,
 		required.Current.VCPUs, required.Current.MemoryGB, next.Code, next.VCPUs, next.MemoryGB, usageText(c.Spec, alarms)) +
-		familyText(c)
+		familyText(c, isListed)
 	return d
 }
 
 // familyText returns the end of a sentence that says why only flavors of the same family count; empty if others do too.
-func familyText(c autopilot.Case) string {
-	if !c.Knows(resizeList) || c.IsOffered {
+func familyText(c autopilot.Case, isListed bool) string {
+	if !isListed || c.IsOffered {
 		return ""
 	}
 	return "; only the same family counts, because the cloud has no resize list for the instance: " + c.NotOffered
 }
 
 // checkOtherFlavor waits while the cloud has not made the flavor that another writer requested in the Rds.
-func checkOtherFlavor(c autopilot.Case, _ change) answer {
+func checkOtherFlavor(w *walk, _ *change) answer {
+	c := *w.c
 	has, wanted := c.Instance.Flavor, c.Wanted.Flavor
 	if p := c.UnstartedIntent(flavor); wanted == has || p != nil && p.To == wanted {
 		return answer{}
@@ -90,14 +96,15 @@ func checkOtherFlavor(c autopilot.Case, _ change) answer {
 }
 
 // checkFlavorsKnown demands everything from which a larger flavor is chosen.
-func checkFlavorsKnown(c autopilot.Case, ch change) answer {
-	switch {
-	case !c.Has(catalogue):
-		return answer{needs: []autopilot.Fact{catalogue}}
-	case !c.Knows(catalogue):
+func checkFlavorsKnown(w *walk, ch *change) answer {
+	if !w.need(ch, catalogue) {
 		return no(autopilot.ReasonNoData, autopilot.DataRequeue, "The cloud's flavors could not be read")
 	}
-	required := requirements(c, ch.alarms)
+	return lacksSizes(*w.c, requirements(*w.c, ch.alarms, false))
+}
+
+// lacksSizes stops if the size of the present flavor or a cap is not known.
+func lacksSizes(c autopilot.Case, required flavors.Requirements) answer {
 	switch {
 	case required.Current.VCPUs <= 0 || required.Current.MemoryGB <= 0:
 		return no(autopilot.ReasonNoData, soldOutRequeue,
@@ -110,9 +117,9 @@ func checkFlavorsKnown(c autopilot.Case, ch change) answer {
 }
 
 // checkFlavorCaps stops if each larger flavor that the cloud could provide is above the caps.
-func checkFlavorCaps(c autopilot.Case, ch change) answer {
+func checkFlavorCaps(w *walk, ch *change, isListed bool) answer {
 	capped := ""
-	for _, f := range ladder(c, ch.alarms) {
+	for _, f := range w.ladder(ch, isListed) {
 		switch {
 		case f.Refused == "" || f.Refused == flavors.RefusedSoldOut:
 			return answer{}
@@ -123,7 +130,7 @@ func checkFlavorCaps(c autopilot.Case, ch change) answer {
 	if capped == "" {
 		return answer{}
 	}
-	vcpus, memory := autopilot.Caps(c.Spec, c.Status.Baseline)
+	vcpus, memory := autopilot.Caps(w.c.Spec, w.c.Status.Baseline)
 	stop := no(autopilot.ReasonCapReached, 0, "No larger flavor: %s is above the caps of %d vCPUs and %d GB", capped, vcpus,
 		memory)
 	stop.capped = true
@@ -131,21 +138,24 @@ func checkFlavorCaps(c autopilot.Case, ch change) answer {
 }
 
 // checkLarger stops if no larger flavor is available, or the next one is above a read replica.
-func checkLarger(c autopilot.Case, ch change) answer {
-	all := ladder(c, ch.alarms)
+func checkLarger(w *walk, ch *change) answer { return checkNext(w, ch, false) }
+
+func checkNext(w *walk, ch *change, isListed bool) answer {
+	all := w.ladder(ch, isListed)
 	next, ok := flavors.Next(all)
 	if !ok {
 		for _, f := range all {
 			if f.Refused == flavors.RefusedSoldOut {
 				return no(autopilot.ReasonSoldOut, soldOutRequeue, "No larger flavor: %s is %s in %s%s", f.Code,
-					zoneStateText(f.State), f.Zone, familyText(c))
+					zoneStateText(f.State), f.Zone, familyText(*w.c, isListed))
 			}
 		}
 		return no(autopilot.ReasonNoLargerFlavor, soldOutRequeue,
-			"No larger flavor: the cloud has none above %s for this instance%s", c.Instance.Flavor, familyText(c))
+			"No larger flavor: the cloud has none above %s for this instance%s", w.c.Instance.Flavor,
+			familyText(*w.c, isListed))
 	}
-	for _, r := range c.Instance.Replicas {
-		if c.Instance.Engine == "PostgreSQL" && (next.VCPUs > r.VCPUs || next.MemoryGB > r.MemoryGB) {
+	for _, r := range w.c.Instance.Replicas {
+		if w.c.Instance.Engine == "PostgreSQL" && (next.VCPUs > r.VCPUs || next.MemoryGB > r.MemoryGB) {
 			return no(autopilot.ReasonReplicaTooSmall, soldOutRequeue,
 				"%s (%d vCPUs, %d GB) is larger than the read replica %s (%d vCPUs, %d GB): enlarge the replica first",
 				next.Code, next.VCPUs, next.MemoryGB, r.Name, r.VCPUs, r.MemoryGB)
@@ -155,18 +165,15 @@ func checkLarger(c autopilot.Case, ch change) answer {
 }
 
 // checkResizeList repeats the choice with the flavors that this instance can change to.
-func checkResizeList(c autopilot.Case, ch change) answer {
-	switch {
-	case !c.Has(resizeList):
-		return answer{needs: []autopilot.Fact{resizeList}}
-	case !c.Knows(resizeList):
+func checkResizeList(w *walk, ch *change) answer {
+	if !w.need(ch, resizeList) {
 		return no(autopilot.ReasonNoData, autopilot.DataRequeue,
 			"The flavors that the instance can change to could not be read")
 	}
-	if stop := checkFlavorCaps(c, ch); stop.reason != "" {
+	if stop := checkFlavorCaps(w, ch, true); stop.reason != "" {
 		return stop
 	}
-	return checkLarger(c, ch)
+	return checkNext(w, ch, true)
 }
 
 func zoneStateText(state string) string {

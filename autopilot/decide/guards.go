@@ -13,25 +13,21 @@ import (
 type Guard struct {
 	Name    string              // the condition
 	Kind    v1alpha1.ChangeKind // the kind of change that it is about; empty means both
-	Facts   []autopilot.Fact    // everything that the check can read; other facts are hidden from it
 	Reasons []autopilot.Reason  // every reason that the check can give
 	// perAlarm means that each alarm passes the guard by itself. The other guards judge the change that serves all
 	// alarms which have passed those.
 	perAlarm bool
-	check    func(c autopilot.Case, ch change) answer
+	check    func(w *walk, ch *change) answer
 }
 
 // change is a change that a guard judges: what it is for, and what it would be.
 type change struct {
 	kind   v1alpha1.ChangeKind
-	alarms []autopilot.Alarm // for a guard per alarm, exactly one
-	// behindGrowth means that this walk has decided to grow the volume.
-	behindGrowth bool
+	alarms []autopilot.Alarm // as far as they were read; for a guard per alarm, exactly one
 }
 
 // answer is what a guard says about a change. The zero value means that the guard lets it pass.
 type answer struct {
-	needs  []autopilot.Fact // facts that the guard needs and that were not read
 	reason autopilot.Reason // why the change must not be made; empty if it may
 	text   string           // the sentence for people
 	wait   time.Duration    // until the next check; 0 if an event starts it
@@ -44,36 +40,34 @@ type answer struct {
 const (
 	volume, flavor = v1alpha1.KindVolume, v1alpha1.KindFlavor
 
-	instance, alarmState         = autopilot.FactInstance, autopilot.FactAlarmState
-	usedSpace, usage             = autopilot.FactUsedSpace, autopilot.FactUsage
+	alarmState, usedSpace, usage = autopilot.FactAlarmState, autopilot.FactUsedSpace, autopilot.FactUsage
 	catalogue, resizeList, place = autopilot.FactCatalogue, autopilot.FactResizeList, autopilot.FactPlace
 	sizeWriter, flavorWriter     = autopilot.FactSizeWriter, autopilot.FactFlavorWriter
 )
 
 // Table returns all guards, first to last. The order decides which reason wins. The guards per alarm come first.
 func Table() []Guard {
-	type facts = []autopilot.Fact
 	type reasons = []autopilot.Reason
 	return []Guard{
 		{
-			Name:  "The alarm is in force, or the used space stands in for it, or the database is read-only",
-			Facts: facts{instance, alarmState, usedSpace}, perAlarm: true, check: checkInForce,
+			Name:     "The alarm is in force, or the used space stands in for it, or the database is read-only",
+			perAlarm: true, check: checkInForce,
 			Reasons: reasons{autopilot.ReasonAlarmCleared, autopilot.ReasonNoData},
 		}, {
 			Name:     "Autopilot is on for the database and the metric, and the policy of this kind of change is valid",
 			perAlarm: true, check: checkOn,
 			Reasons: reasons{autopilot.ReasonPolicyInvalid, autopilot.ReasonNotEnabled},
 		}, {
-			Name:  "The instance is known, allowed, in the cloud, and no rule of another owner watches it",
-			Facts: facts{instance}, perAlarm: true, check: checkInstance,
+			Name:     "The instance is known, allowed, in the cloud, and no rule of another owner watches it",
+			perAlarm: true, check: checkInstance,
 			Reasons: reasons{autopilot.ReasonNotAllowed, autopilot.ReasonInstanceUnknown, autopilot.ReasonInstanceClaimed},
 		}, {
-			Name:  "A recent measurement is at or over the threshold (storage: or the database is read-only; flavor: it is newer than the last change)",
-			Facts: facts{instance, usedSpace, usage}, perAlarm: true, check: checkEvidence,
+			Name:     "A recent measurement is at or over the threshold (storage: or the database is read-only; flavor: it is newer than the last change)",
+			perAlarm: true, check: checkEvidence,
 			Reasons: reasons{autopilot.ReasonNoData, autopilot.ReasonStaleEvidence, autopilot.ReasonBelowThreshold},
 		}, {
-			Name:  "No change of ours is pending, and no larger size of another writer (a pending flavor delays storage for 10 minutes; storage goes before a flavor)",
-			Facts: facts{instance, usedSpace}, check: checkPending,
+			Name:    "No change of ours is pending, and no larger size of another writer (a pending flavor delays storage for 10 minutes; storage goes before a flavor)",
+			check:   checkPending,
 			Reasons: reasons{autopilot.ReasonChangePending, autopilot.ReasonStalled, autopilot.ReasonStorageFull},
 		}, {
 			Name: "The cloud did not revert our flavor within 24 hours while the Rds requested it",
@@ -81,23 +75,23 @@ func Table() []Guard {
 			Reasons: reasons{autopilot.ReasonRolledBack},
 		}, {
 			Name: "The Rds requests the flavor that the instance has",
-			Kind: flavor, Facts: facts{instance}, check: checkOtherFlavor,
+			Kind: flavor, check: checkOtherFlavor,
 			Reasons: reasons{autopilot.ReasonChangePending, autopilot.ReasonStalled},
 		}, {
-			Name:  "The instance is ACTIVE (storage: or in STORAGE FULL; flavor: for 15 minutes, or for a shorter cooldown)",
-			Facts: facts{instance}, check: checkActive,
+			Name:    "The instance is ACTIVE (storage: or in STORAGE FULL; flavor: for 15 minutes, or for a shorter cooldown)",
+			check:   checkActive,
 			Reasons: reasons{autopilot.ReasonInstanceBusy},
 		}, {
 			Name: "The cloud's flavors, the size of this one and the caps are known",
-			Kind: flavor, Facts: facts{instance, catalogue}, check: checkFlavorsKnown,
+			Kind: flavor, check: checkFlavorsKnown,
 			Reasons: reasons{autopilot.ReasonNoData},
 		}, {
-			Name:  "The policy's caps allow more",
-			Facts: facts{instance, usedSpace, catalogue}, check: checkCaps,
+			Name:    "The policy's caps allow more",
+			check:   checkCaps,
 			Reasons: reasons{autopilot.ReasonCapReached},
 		}, {
 			Name: "A larger flavor exists, is available in every zone, and is not above a read replica",
-			Kind: flavor, Facts: facts{instance, catalogue}, check: checkLarger,
+			Kind: flavor, check: checkLarger,
 			Reasons: reasons{autopilot.ReasonNoLargerFlavor, autopilot.ReasonSoldOut, autopilot.ReasonReplicaTooSmall},
 		}, {
 			Name: "The cooldown has passed since our last change, and fewer changes than allowed were made in 24 hours",
@@ -105,11 +99,11 @@ func Table() []Guard {
 			Reasons: reasons{autopilot.ReasonCooldown, autopilot.ReasonBudgetSpent},
 		}, {
 			Name: "Of our last two changes for this metric, one had an effect",
-			Kind: flavor, Facts: facts{usage}, check: checkEffect,
+			Kind: flavor, check: checkEffect,
 			Reasons: reasons{autopilot.ReasonNoEffect},
 		}, {
-			Name:  "No other writer reverts our change",
-			Facts: facts{instance, usedSpace, catalogue, sizeWriter, flavorWriter}, check: checkContested,
+			Name:    "No other writer reverts our change",
+			check:   checkContested,
 			Reasons: reasons{autopilot.ReasonContested},
 		}, {
 			Name: "The window is open",
@@ -119,16 +113,16 @@ func Table() []Guard {
 			Name: "The mode is Auto", check: checkMode,
 			Reasons: reasons{autopilot.ReasonRecommend},
 		}, {
-			Name:  "The last refusal of this change, by the API server or the cloud, is long enough ago",
-			Facts: facts{instance}, check: checkRefusal,
+			Name:    "The last refusal of this change, by the API server or the cloud, is long enough ago",
+			check:   checkRefusal,
 			Reasons: refusalReasons(),
 		}, {
 			Name: "Fewer flavors than --max-flavor-changes are changing in the cluster",
-			Kind: flavor, Facts: facts{place}, check: checkPlace,
+			Kind: flavor, check: checkPlace,
 			Reasons: reasons{autopilot.ReasonFleetBrake},
 		}, {
 			Name: "The instance's own resize list has a larger flavor (read last, when everything else allows the change)",
-			Kind: flavor, Facts: facts{instance, catalogue, resizeList}, check: checkResizeList,
+			Kind: flavor, check: checkResizeList,
 			Reasons: reasons{autopilot.ReasonNoData, autopilot.ReasonCapReached, autopilot.ReasonNoLargerFlavor,
 				autopilot.ReasonSoldOut, autopilot.ReasonReplicaTooSmall},
 		},
@@ -138,8 +132,8 @@ func Table() []Guard {
 // isFor reports whether the guard is about that kind of change. Alarms of an unknown metric have no kind.
 func (g Guard) isFor(kind v1alpha1.ChangeKind) bool { return g.Kind == "" || g.Kind == kind }
 
-func checkOn(c autopilot.Case, ch change) answer {
-	a := ch.alarms[0]
+func checkOn(w *walk, ch *change) answer {
+	c, a := w.c, ch.alarms[0]
 	metric, err := autopilot.LookupMetric(a.Metric)
 	if err != nil {
 		return no(autopilot.ReasonPolicyInvalid, 0, "This version ignores the alarm: %v", err)
@@ -158,12 +152,11 @@ func checkOn(c autopilot.Case, ch change) answer {
 	return answer{}
 }
 
-func checkInstance(c autopilot.Case, _ change) answer {
+func checkInstance(w *walk, _ *change) answer {
+	c := w.c
 	switch {
 	case c.Off.Reason != "":
 		return no(c.Off.Reason, 0, "%s", c.Off.Message)
-	case !c.Has(instance):
-		return answer{needs: []autopilot.Fact{instance}}
 	case c.Instance == nil:
 		return no(autopilot.ReasonInstanceUnknown, c.Recheck, "%s", c.DescribeUnknownInstance())
 	case c.Claim.By != "":
@@ -174,26 +167,23 @@ func checkInstance(c autopilot.Case, _ change) answer {
 	return answer{}
 }
 
-func checkWindow(c autopilot.Case, _ change) answer {
-	if opens := c.UntilWindowOpens(); opens > 0 {
+func checkWindow(w *walk, _ *change) answer {
+	if opens := w.c.UntilWindowOpens(); opens > 0 {
 		return no(autopilot.ReasonOutsideWindow, opens, "The window is closed. The flavor change is kept until it opens")
 	}
 	return answer{}
 }
 
 // checkMode leaves the sentence to the walk, which describes the change that would have been made.
-func checkMode(c autopilot.Case, _ change) answer {
-	if c.Mode == v1alpha1.ModeRecommend {
+func checkMode(w *walk, _ *change) answer {
+	if w.c.Mode == v1alpha1.ModeRecommend {
 		return answer{reason: autopilot.ReasonRecommend}
 	}
 	return answer{}
 }
 
-func checkPlace(c autopilot.Case, _ change) answer {
-	switch {
-	case !c.Has(place):
-		return answer{needs: []autopilot.Fact{place}}
-	case !c.HasPlace:
+func checkPlace(w *walk, ch *change) answer {
+	if w.need(ch, place); !w.c.HasPlace {
 		return no(autopilot.ReasonFleetBrake, fleetRequeue,
 			"The flavor waits, because as many flavors as --max-flavor-changes allows are changing in the cluster")
 	}

@@ -63,7 +63,7 @@ func newSpec(c *autopilot.Case) { c.Generation++ }
 
 func metricOff(c *autopilot.Case) { c.Spec.Flavor.CPU.Enabled = new(false) }
 
-func claimed(c *autopilot.Case) { c.ClaimedBy = "shop/orders" }
+func claimed(c *autopilot.Case) { c.Claim = "shop/orders" }
 
 func otherFlavor(c *autopilot.Case) { c.Wanted.Flavor = "rds.mysql.n1.large.4" }
 
@@ -71,7 +71,12 @@ func noCatalogue(c *autopilot.Case) { c.Catalogue = nil }
 
 // failing returns the alteration that a fact cannot be read.
 func failing(f autopilot.Fact) func(*autopilot.Case) {
-	return func(c *autopilot.Case) { c.SetFact(f, errors.New("no answer")) }
+	return func(c *autopilot.Case) {
+		if c.Facts == nil {
+			c.Facts = make(map[autopilot.Fact]error)
+		}
+		c.Facts[f] = errors.New("no answer")
+	}
 }
 
 // times returns the alteration that the newest change was reverted n times.
@@ -184,13 +189,9 @@ func overdue(age time.Duration) func(*autopilot.Case) {
 	}
 }
 
-// changedFlavor returns the alteration that changes of flavor were completed that long ago, in the order of the status.
-func changedFlavor(ages ...time.Duration) func(*autopilot.Case) {
-	return func(c *autopilot.Case) {
-		for _, age := range ages {
-			c.Status.Changes = append(c.Status.Changes, cases.CompletedFlavor(age))
-		}
-	}
+// changedFlavor returns the alteration that a change of flavor was completed that long ago.
+func changedFlavor(age time.Duration) func(*autopilot.Case) {
+	return func(c *autopilot.Case) { c.Status.Changes = append(c.Status.Changes, cases.CompletedFlavor(age)) }
 }
 
 // completed returns the alteration that the newest change was completed that long ago.

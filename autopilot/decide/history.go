@@ -30,8 +30,8 @@ const (
 
 // checkRolledBack waits for a day after the cloud reverted our flavor although the Rds requested it, even if ours is
 // back by now. An operator that applies old requests again moves back and forth between flavors.
-func checkRolledBack(c autopilot.Case, _ change) answer {
-	ch, remaining := c.RolledBack()
+func checkRolledBack(w *walk, _ *change) answer {
+	ch, remaining := w.c.RolledBack()
 	if remaining <= 0 {
 		return answer{}
 	}
@@ -41,10 +41,11 @@ func checkRolledBack(c autopilot.Case, _ change) answer {
 }
 
 // checkCooldown counts our changes, lost ones included, because each may have restarted the database.
-func checkCooldown(c autopilot.Case, _ change) answer {
+func checkCooldown(w *walk, _ *change) answer {
+	c := w.c
 	ours := c.OurFlavorChanges()
 	if len(ours) > 0 {
-		ended := autopilot.EndTime(ours[0])
+		ended := ours[0].CompletionTime.Time
 		if remaining := c.Cooldown() - c.Now.Sub(ended); remaining > 0 {
 			return no(autopilot.ReasonCooldown, remaining, "The flavor changed at %s, and the cooldown is %s",
 				autopilot.TimeText(ended), autopilot.DurationText(c.Cooldown()))
@@ -61,9 +62,9 @@ func checkCooldown(c autopilot.Case, _ change) answer {
 
 // checkEffect stops if the last two changes for the metric did not help: each time the alarm was in force again within
 // 7 days, at nearly the former value. It does not matter that the alarm cleared between them.
-func checkEffect(c autopilot.Case, ch change) answer {
+func checkEffect(w *walk, ch *change) answer {
 	for _, a := range ch.alarms {
-		remaining := untilEffective(c, a)
+		remaining := untilEffective(*w.c, a)
 		if remaining <= 0 {
 			continue
 		}
@@ -97,34 +98,32 @@ func untilEffective(c autopilot.Case, a autopilot.Alarm) time.Duration {
 
 // checkContested waits after another writer has reverted our change: a size before the cloud made it for minutes, a
 // flavor for a week.
-func checkContested(c autopilot.Case, ch change) answer {
+func checkContested(w *walk, ch *change) answer {
+	c := w.c
 	if ch.kind == volume {
 		lost, ok := c.RevertedSize()
 		if !ok {
 			return answer{}
 		}
 		remaining := c.RevertedSizeWait(lost, ch.alarms[0].Evidence) - c.Now.Sub(lost.CompletionTime.Time)
-		switch {
-		case remaining <= 0:
+		if remaining <= 0 {
 			return answer{}
-		case !c.NoRds && !c.Has(sizeWriter):
-			return answer{needs: []autopilot.Fact{sizeWriter}}
 		}
+		w.needWriter(ch)
 		return no(autopilot.ReasonContested, remaining, "%s reset the size from %s to %d GB (%s). Retrying at longer intervals",
 			autopilot.WriterText(c.SizeWriter), lost.To, c.Wanted.VolumeGB, autopilot.TimesText(int(max(lost.Count, 1))))
 	}
 	at, ours, ok := c.Contest()
-	switch {
-	case !ok:
+	if !ok {
 		return answer{}
-	case !c.NoRds && !c.Has(flavorWriter):
-		return answer{needs: []autopilot.Fact{flavorWriter}}
 	}
+	w.needWriter(ch)
 	return no(autopilot.ReasonContested, autopilot.ContestKept-c.Now.Sub(at), "%s", c.ContestText(ours))
 }
 
 // checkRefusal waits for the next attempt after the API server or the cloud has refused the change.
-func checkRefusal(c autopilot.Case, ch change) answer {
+func checkRefusal(w *walk, ch *change) answer {
+	c := w.c
 	p := c.UnstartedIntent(ch.kind)
 	if p == nil || p.Refusal == nil {
 		return answer{}
@@ -139,7 +138,7 @@ func checkRefusal(c autopilot.Case, ch change) answer {
 func refusalReasons() []autopilot.Reason {
 	return []autopilot.Reason{
 		autopilot.ReasonRefused, autopilot.ReasonNotPermitted, autopilot.ReasonPaymentRequired, autopilot.ReasonQuotaExceeded,
-		autopilot.ReasonSoldOut, autopilot.ReasonInstanceBusy, autopilot.ReasonStorageFull, autopilot.ReasonChangePending,
-		autopilot.ReasonStalled, autopilot.ReasonJobFailed, autopilot.ReasonCloudRefused, autopilot.CloudUnreachable,
+		autopilot.ReasonSoldOut, autopilot.ReasonInstanceBusy, autopilot.ReasonStorageFull, autopilot.ReasonStalled,
+		autopilot.ReasonJobFailed, autopilot.ReasonCloudRefused, autopilot.CloudUnreachable,
 	}
 }

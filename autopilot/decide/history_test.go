@@ -102,7 +102,7 @@ func (s *simulation) round(killedAfter int) {
 	inst := s.inst
 	c := autopilot.Case{
 		Now: s.now, Mode: v1alpha1.ModeAuto, Spec: s.spec, Generation: 1, Recheck: 30 * time.Second, Wanted: s.wanted,
-		Instance: &inst, Status: s.status, NoRds: s.noRds, Jobs: s.jobs, Facts: autopilot.Facts{instance: nil},
+		Instance: &inst, Status: s.status, NoRds: s.noRds, Jobs: s.jobs,
 	}
 	if s.noRds {
 		c.Wanted = autopilot.Wanted{VolumeGB: inst.VolumeGB, Flavor: inst.Flavor}
@@ -165,43 +165,40 @@ func (s *simulation) round(killedAfter int) {
 	s.status = record.Outcome(c, v, f, p).Status
 }
 
-// read reads facts as the loop does. While Cloud Eye is silent, the signals are the evidence. There is no resize list, and no
-// writer is known.
-func (s *simulation) read(_ context.Context, c *autopilot.Case, facts []autopilot.Fact) {
+// read reads a fact as the loop does. While Cloud Eye is silent, the signals are the evidence. There is no resize list, and
+// no writer is known.
+func (s *simulation) read(_ context.Context, c *autopilot.Case, f autopilot.Fact) error {
 	var unread error
 	if s.silent {
 		unread = errors.New("no answer")
 	}
-	measured := func(m v1alpha1.Metric, e autopilot.Evidence) {
+	measured := func(m v1alpha1.Metric, e autopilot.Evidence) error {
 		if s.silent {
 			e = autopilot.Evidence{}
 		}
 		c.SetEvidence(m, e, unread)
+		return unread
 	}
-	for _, f := range facts {
-		c.SetFact(f, nil)
-		switch f {
-		case alarmState:
-			c.SetFact(f, unread)
-			c.Alarms = slices.Clone(c.Alarms)
-			for i := range c.Alarms {
-				if !s.silent {
-					c.Alarms[i].State = s.alarms[c.Alarms[i].Metric]
-				}
+	switch f {
+	case alarmState:
+		c.Alarms = slices.Clone(c.Alarms)
+		for i := range c.Alarms {
+			if !s.silent {
+				c.Alarms[i].State = s.alarms[c.Alarms[i].Metric]
 			}
-		case usedSpace:
-			c.SetFact(f, unread)
-			s.followReadOnly(c)
-			measured(v1alpha1.MetricStorage, autopilot.Evidence{Time: s.now, UsedGB: s.used})
-		case usage:
-			c.SetFact(f, unread)
-			measured(v1alpha1.MetricCPU, autopilot.Evidence{Time: s.now, Percent: s.percent(v1alpha1.MetricCPU)})
-		case catalogue:
-			c.Catalogue = cases.Catalogue()
-		case place:
-			c.HasPlace = true
 		}
+		return unread
+	case usedSpace:
+		s.followReadOnly(c)
+		return measured(v1alpha1.MetricStorage, autopilot.Evidence{Time: s.now, UsedGB: s.used})
+	case usage:
+		return measured(v1alpha1.MetricCPU, autopilot.Evidence{Time: s.now, Percent: s.percent(v1alpha1.MetricCPU)})
+	case catalogue:
+		c.Catalogue = cases.Catalogue()
+	case place:
+		c.HasPlace = true
 	}
+	return nil
 }
 
 // followReadOnly sets status.readOnly from the used space.

@@ -41,8 +41,8 @@ func TestRecommendDecidesAsAutoAndIntendsNothing(t *testing.T) {
 			i.Refusal = nil // Recommend requests nothing that could be refused
 		}
 		c.HasPlace, c.Offered, c.IsOffered, c.NotOffered = true, nil, false, ""
-		c.SetFact(place, nil) // Recommend asks neither for a place nor for the resize list
-		c.SetFact(resizeList, nil)
+		delete(c.Facts, place) // Recommend asks neither for a place nor for the resize list
+		delete(c.Facts, resizeList)
 		auto := verdictOf(c)
 		bound := c
 		bound.Mode = autopilot.NarrowerMode(c.Mode, v1alpha1.ModeRecommend)

@@ -56,8 +56,9 @@ func growVolume(c autopilot.Case, a autopilot.Alarm) autopilot.Decision {
 }
 
 // checkPending waits for changes in progress, ours and those of other writers.
-func checkPending(c autopilot.Case, ch change) answer {
-	if ch.behindGrowth {
+func checkPending(w *walk, ch *change) answer {
+	c := *w.c
+	if w.isGrowing {
 		return no(autopilot.ReasonChangePending, c.Recheck, "Storage grows first, then the flavor changes")
 	}
 	for _, p := range c.Status.Intents() {
@@ -135,10 +136,11 @@ func stalledRequest(c autopilot.Case, kind v1alpha1.ChangeKind) (since time.Time
 }
 
 // checkCaps stops at the policy's caps.
-func checkCaps(c autopilot.Case, ch change) answer {
+func checkCaps(w *walk, ch *change) answer {
 	if ch.kind == flavor {
-		return checkFlavorCaps(c, ch)
+		return checkFlavorCaps(w, ch, false)
 	}
+	c := *w.c
 	if c.Instance.VolumeGB < c.MaxGB() {
 		return answer{}
 	}
@@ -149,8 +151,8 @@ func checkCaps(c autopilot.Case, ch change) answer {
 }
 
 // checkActive waits until the instance accepts a change.
-func checkActive(c autopilot.Case, ch change) answer {
-	has := c.Instance
+func checkActive(w *walk, ch *change) answer {
+	c, has := w.c, w.c.Instance
 	if ch.kind == volume {
 		if has.Measurable() {
 			return answer{}

@@ -49,13 +49,7 @@ func indexOf(t *testing.T, guards []Guard, name string) int {
 // verdictBy returns the verdict by these guards of a walk that reads the facts of the case.
 func verdictBy(guards []Guard, c autopilot.Case) autopilot.Verdict {
 	c, read := cases.Unread(c)
-	for {
-		v, needs := decideBy(guards, c)
-		if len(needs) == 0 {
-			return v
-		}
-		read(context.Background(), &c, needs)
-	}
+	return walkBy(context.Background(), guards, &c, read)
 }
 
 // reasonBy returns the reason of the first decision by these guards; empty if there is no decision.

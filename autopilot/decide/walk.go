@@ -4,9 +4,7 @@ package decide
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -15,38 +13,17 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// errNotRead is the error of a fact that a reader was asked for and did not set.
-var errNotRead = errors.New("the fact was not read")
-
-// Walk decides on a case and reads on the way what the guards need. read must set each of the facts by SetFact, whether
-// it is known or not. A fact that it leaves out counts as unreadable, so the walk always ends.
-func Walk(ctx context.Context, c *autopilot.Case,
-	read func(ctx context.Context, c *autopilot.Case, facts []autopilot.Fact)) autopilot.Verdict {
-	for {
-		v, needs := Decide(*c)
-		if !slices.ContainsFunc(needs, func(f autopilot.Fact) bool { return !c.Has(f) }) {
-			return v // nothing is needed, or a guard's row lacks a fact, which tests prevent: then nothing is decided
-		}
-		read(ctx, c, needs)
-		for _, f := range needs {
-			if !c.Has(f) {
-				c.SetFact(f, errNotRead)
-			}
-		}
-	}
+// Walk returns a decision on every alarm of a case, and at most one change to make. A guard that needs a fact reads it
+// into the case. Storage is decided before anything is read for a flavor. If storage grows, flavors are left to the next
+// check as soon as one needs another read, so that no read delays the growth.
+func Walk(ctx context.Context, c *autopilot.Case, read autopilot.Reader) autopilot.Verdict {
+	return walkBy(ctx, Table(), c, read)
 }
 
-// Decide returns a decision on every alarm of a case, and at most one change to make. If a guard needs facts that were
-// not read, it returns these facts instead; then the verdict is empty. Storage is decided before any fact of a flavor
-// is needed. If storage grows, an alarm whose facts are missing is left to the next check, so that no read delays the
-// growth. Decide is a pure function.
-func Decide(c autopilot.Case) (v autopilot.Verdict, needs []autopilot.Fact) {
-	return decideBy(Table(), c)
-}
-
-// decideBy decides on a case by these guards.
-func decideBy(guards []Guard, c autopilot.Case) (v autopilot.Verdict, needs []autopilot.Fact) {
+// walkBy walks through these guards.
+func walkBy(ctx context.Context, guards []Guard, c *autopilot.Case, read autopilot.Reader) autopilot.Verdict {
 	w := walk{c: c, guards: guards, verdict: autopilot.Verdict{Deferred: c.PendingDeferral()}}
+	w.read = func(f autopilot.Fact) error { return c.ReadFact(ctx, read, f) }
 	var others []autopilot.Alarm
 	for _, a := range c.Alarms {
 		if autopilot.HelpedBy(a.Metric) != volume {
@@ -57,26 +34,53 @@ func decideBy(guards []Guard, c autopilot.Case) (v autopilot.Verdict, needs []au
 			w.passPerChange(change{kind: volume, alarms: []autopilot.Alarm{open}})
 		}
 	}
-	if len(w.needs) > 0 {
-		return autopilot.Verdict{}, w.needs
-	}
 	storage := w.verdict
+	w.isGrowing = storage.Intent != nil
 	w.decideFlavor(others)
-	switch {
-	case len(w.needs) > 0 && storage.Intent != nil:
-		return storage, nil
-	case len(w.needs) > 0:
-		return autopilot.Verdict{}, w.needs
+	if w.isLeft {
+		return storage
 	}
-	return w.verdict, nil
+	return w.verdict
 }
 
 // walk is one walk through the table.
 type walk struct {
-	c       autopilot.Case
+	c       *autopilot.Case // with the facts that were read so far
+	read    func(autopilot.Fact) error
 	guards  []Guard
 	verdict autopilot.Verdict
-	needs   []autopilot.Fact
+
+	isGrowing bool // storage is decided, and grows
+	isLeft    bool // a flavor needs another read meanwhile
+}
+
+// need reads a fact, unless the walk has read it, and enters it into the alarms of a change. It reports whether the fact
+// is known.
+func (w *walk) need(ch *change, f autopilot.Fact) bool {
+	if _, isRead := w.c.Facts[f]; !isRead && w.isGrowing {
+		w.isLeft = true
+		return false
+	}
+	err := w.read(f)
+	for i, a := range ch.alarms {
+		for _, known := range w.c.Alarms {
+			if known.Metric == a.Metric && a.DeferredTime.IsZero() { // the status has the evidence of a deferred change
+				ch.alarms[i] = known
+			}
+		}
+	}
+	return err == nil
+}
+
+// needWriter reads which field manager wrote the size or the flavor into the Rds, if there is an Rds.
+func (w *walk) needWriter(ch *change) {
+	switch {
+	case w.c.NoRds:
+	case ch.kind == volume:
+		w.need(ch, sizeWriter)
+	default:
+		w.need(ch, flavorWriter)
+	}
 }
 
 // decideFlavor decides on CPU and memory together, because one change of flavor serves both. An alarm that two larger
@@ -84,26 +88,22 @@ type walk struct {
 func (w *walk) decideFlavor(alarms []autopilot.Alarm) {
 	open := w.passPerAlarm(flavor, alarms)
 	open = append(open, w.passPerAlarm(flavor, w.c.DueDeferred(open))...)
-	if len(w.needs) > 0 {
-		return
-	}
 	if len(open) == 0 && w.verdict.Deferred != nil {
 		w.verdict.RequeueIn(w.c.UntilWindowOpens())
 	}
 	var together, alone []autopilot.Alarm
 	for _, a := range open {
-		if untilEffective(w.c, a) > 0 {
+		if untilEffective(*w.c, a) > 0 {
 			alone = append(alone, a)
 		} else {
 			together = append(together, a)
 		}
 	}
-	behind := w.verdict.Intent != nil
 	if len(together) > 0 {
-		w.passPerChange(change{kind: flavor, alarms: together, behindGrowth: behind})
+		w.passPerChange(change{kind: flavor, alarms: together})
 	}
 	for _, a := range alone {
-		w.passPerChange(change{kind: flavor, alarms: []autopilot.Alarm{a}, behindGrowth: behind})
+		w.passPerChange(change{kind: flavor, alarms: []autopilot.Alarm{a}})
 	}
 	w.noteRestoredFlavor()
 }
@@ -111,24 +111,20 @@ func (w *walk) decideFlavor(alarms []autopilot.Alarm) {
 // passPerAlarm returns the alarms that pass all guards per alarm, and records decisions on the others.
 func (w *walk) passPerAlarm(kind v1alpha1.ChangeKind, alarms []autopilot.Alarm) (open []autopilot.Alarm) {
 	for _, a := range alarms {
-		stopped := false
+		ch := change{kind: kind, alarms: []autopilot.Alarm{a}}
+		var ans answer
 		for _, g := range w.guards {
-			if !g.perAlarm || stopped {
+			if !g.perAlarm || ans.reason != "" || ans.silent {
 				break
 			}
-			ans := w.ask(g, change{kind: kind, alarms: []autopilot.Alarm{a}})
-			switch {
-			case len(ans.needs) > 0:
-				stopped = true
-			case ans.silent:
-				w.verdict.RequeueIn(ans.wait)
-				stopped = true
-			case ans.reason != "":
-				w.verdict.Add(ans.on(newDecision(w.c, a)))
-				stopped = true
-			}
+			ans = w.ask(g, &ch)
 		}
-		if !stopped {
+		switch a = ch.alarms[0]; {
+		case ans.silent:
+			w.verdict.RequeueIn(ans.wait)
+		case ans.reason != "":
+			w.verdict.Add(ans.on(newDecision(*w.c, a)))
+		default:
 			open = append(open, a)
 		}
 	}
@@ -142,10 +138,8 @@ func (w *walk) passPerChange(ch change) {
 		if g.perAlarm || !g.isFor(ch.kind) {
 			continue
 		}
-		ans := w.ask(g, ch)
+		ans := w.ask(g, &ch)
 		switch {
-		case len(ans.needs) > 0:
-			return
 		case ans.reason == autopilot.ReasonRecommend:
 			d := w.act(ch)
 			d.Reason, d.Guard = autopilot.ReasonRecommend, ans.guard
@@ -159,37 +153,27 @@ func (w *walk) passPerChange(ch change) {
 	}
 	d := w.act(ch)
 	w.addForEach(d, ch.alarms)
-	w.verdict.Intent = newIntent(w.c, ch, forAlarm(w.c, d, ch.alarms[0]))
+	w.verdict.Intent = newIntent(*w.c, ch, forAlarm(*w.c, d, ch.alarms[0]))
 }
 
-// ask returns a guard's answer. The guard sees only the facts that its row declares.
-func (w *walk) ask(g Guard, ch change) answer {
-	alarms := make([]autopilot.Alarm, 0, len(ch.alarms))
-	for _, a := range ch.alarms {
-		alarms = append(alarms, a.Only(g.Facts))
-	}
-	ch.alarms = alarms
-	ans := g.check(w.c.Only(g.Facts), ch)
+// ask returns a guard's answer.
+func (w *walk) ask(g Guard, ch *change) answer {
+	ans := g.check(w, ch)
 	ans.guard = g.Name
-	for _, f := range ans.needs {
-		if !slices.Contains(w.needs, f) {
-			w.needs = append(w.needs, f)
-		}
-	}
 	return ans
 }
 
 // act returns the decision to make the change.
 func (w *walk) act(ch change) autopilot.Decision {
 	if ch.kind == volume {
-		return growVolume(w.c, ch.alarms[0])
+		return growVolume(*w.c, ch.alarms[0])
 	}
-	return changeFlavor(w.c, ch.alarms)
+	return changeFlavor(*w.c, ch.alarms)
 }
 
 // stop records the decisions not to make the change.
 func (w *walk) stop(ch change, ans answer) {
-	d := newDecision(w.c, ch.alarms[0])
+	d := newDecision(*w.c, ch.alarms[0])
 	d.From = w.c.Instance.Flavor
 	if ch.kind == volume {
 		d.From = fmt.Sprint(w.c.Instance.VolumeGB)
@@ -210,21 +194,18 @@ func (w *walk) stop(ch change, ans answer) {
 // for a flavor now: the operator makes the database smaller.
 func (w *walk) noteRestoredFlavor() {
 	ours, ok := w.c.RestoredFlavor()
-	if !ok || w.verdict.Contest != nil || len(w.needs) > 0 ||
+	if !ok || w.verdict.Contest != nil ||
 		meta.IsStatusConditionTrue(w.c.Status.Conditions, v1alpha1.ConditionContested) {
 		return
 	}
-	if !w.c.NoRds && !w.c.Has(flavorWriter) {
-		w.needs = append(w.needs, flavorWriter)
-		return
-	}
+	w.needWriter(&change{kind: flavor})
 	w.verdict.Contest = &autopilot.Decision{Reason: autopilot.ReasonContested, Message: w.c.ContestText(ours)}
 }
 
 // addForEach adds a joint decision as the answer to each alarm.
 func (w *walk) addForEach(d autopilot.Decision, alarms []autopilot.Alarm) {
 	for _, a := range alarms {
-		w.verdict.Add(forAlarm(w.c, d, a))
+		w.verdict.Add(forAlarm(*w.c, d, a))
 	}
 }
 

@@ -15,8 +15,6 @@ type CloudAnswer struct {
 	Reason  autopilot.Reason // why the change was not started, or may not have been; empty if it was started
 	Message string           // the cloud's text
 	Unsent  bool             // a read before the request failed, so nothing was requested
-	// IsOutOfOrder means that the cloud grows a read replica first (DBS.200308).
-	IsOutOfOrder bool
 }
 
 // recordAnswer enters the cloud's answer into the status and returns the decisions that it leads to.
@@ -62,9 +60,4 @@ func refusalsFor(c autopilot.Case, i v1alpha1.Intent) []autopilot.Decision {
 func declineRefused(c autopilot.Case, d autopilot.Decision, i v1alpha1.Intent) autopilot.Decision {
 	return d.Decline(autopilot.RefusalReason(*i.Refusal), i.Refusal.NextTime.Sub(c.Now), "%s",
 		autopilot.DescribeRefusedIntent(i))
-}
-
-// WaitForReplicas returns the answer to an intent whose primary waits for its read replicas.
-func WaitForReplicas(i v1alpha1.Intent, replicas []autopilot.Replica) *CloudAnswer {
-	return &CloudAnswer{Kind: i.Kind, To: i.To, Reason: autopilot.ReasonChangePending, Message: autopilot.ReplicaSizes(replicas)}
 }

@@ -28,8 +28,8 @@ func FollowUp(c autopilot.Case) Followed {
 	}
 	if s.Instance != nil && s.Instance.ID != c.Instance.ID { // the name now stands for another database
 		s.Pending, s.Overtaken, s.Deferred, s.Changes, s.Instance, s.Baseline = nil, nil, nil, nil, nil, nil
-		s.FormerVolumes, s.Warned, s.Unfulfilled, s.Held = nil, nil, nil, nil
-		s.OverThresholdSince, s.Used, s.ReadOnly, s.Insight = nil, nil, nil, nil
+		s.Warned, s.Unfulfilled, s.Held = nil, nil, nil
+		s.OverThresholdSince, s.Used, s.ReadOnly = nil, nil, nil
 		for i := range s.Alarms.Rules { // the rules watch the former instance and must be rewritten
 			r := &s.Alarms.Rules[i]
 			r.Dimension, r.State, r.StateTime = "", "", nil
@@ -42,7 +42,6 @@ func FollowUp(c autopilot.Case) Followed {
 		s.Changes = prependChange(s.Changes, ch)
 	}
 	s.Unfulfilled = unfulfilled(c, s)
-	s.FormerVolumes = formerVolumes(c, last)
 	s.Instance = c.Instance.Observed(last, c.Now)
 	setBaseline(s, *c.Instance)
 	s.MaxGB = autopilot.ClampInt32(autopilot.MaxGB(c.Spec, s.Baseline, c.Instance.VolumeGB))

@@ -14,9 +14,9 @@ import (
 // 15 minutes.
 const heldAfter = 15 * time.Minute
 
-// Held stores which changes the alarms of a case need and nobody has made, and since when. A change whose alarm
+// setHeld stores which changes the alarms of a case need and nobody has made, and since when. A change whose alarm
 // could not be read stays recorded, because the volume may fill up meanwhile.
-func Held(c autopilot.Case, s *v1alpha1.Status, decisions []autopilot.Decision) {
+func setHeld(c autopilot.Case, s *v1alpha1.Status, decisions []autopilot.Decision) {
 	s.Held = slices.Clone(s.Held)
 	for i, h := range s.Held {
 		if changed, ok := autopilot.LastChanged(s.Changes, h.Kind); ok && changed.After(h.SinceTime.Time) {
@@ -138,7 +138,7 @@ func HeldTooLong(held []v1alpha1.Held, now time.Time) []v1alpha1.Held {
 
 // HeldReasons returns the reasons that a held change may have.
 func HeldReasons() []autopilot.Reason {
-	reasons := []autopilot.Reason{autopilot.ReasonRuleSilent, autopilot.ReasonStatusNotStored}
+	reasons := []autopilot.Reason{autopilot.ReasonRuleSilent}
 	for _, row := range autopilot.ReasonTable() {
 		if row.Source == autopilot.SourceDecision && !endsNeed(row.Reason) {
 			reasons = append(reasons, row.Reason)

@@ -62,7 +62,7 @@ func refused(c autopilot.Case, i *v1alpha1.Intent, reason autopilot.Reason, mess
 	}
 	wait := autopilot.RefusalWait(r.Count)
 	switch reason {
-	case autopilot.ReasonInstanceBusy, autopilot.ReasonChangePending:
+	case autopilot.ReasonInstanceBusy:
 		wait = c.Recheck
 	case autopilot.CloudUnreachable:
 		wait = min(silenceFirst<<min(r.Count-1, 5), silenceMost)

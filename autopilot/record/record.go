@@ -130,7 +130,7 @@ func Outcome(c autopilot.Case, v autopilot.Verdict, f Followed, p Patched) Recor
 		}
 	}
 	done.News = Decisions(s, answers, c.Now)
-	Held(c, s, slices.Concat(v.Decisions, answers))
+	setHeld(c, s, slices.Concat(v.Decisions, answers))
 	s.ObservedGeneration, s.EffectiveMode = c.Generation, c.Mode
 	setProgressing(s, c.Spec.Apply, c.Generation, c.Now)
 	setLimited(s, v, c.Generation, c.Now)
@@ -221,6 +221,19 @@ func recordDecision(s *v1alpha1.Status, d autopilot.Decision, now time.Time) boo
 	for len(s.Decisions) > recordsKept {
 		s.Decisions = dropOldest(s.Decisions)
 	}
+	return true
+}
+
+// AddSentence adds a sentence to the newest record of a decision that acts. It returns false if there is no record.
+func AddSentence(s *v1alpha1.Status, d autopilot.Decision, sentence string) bool {
+	i := slices.IndexFunc(s.Decisions, func(r v1alpha1.DecisionRecord) bool {
+		return r.Metric == d.Metric && r.Action == string(d.Action) && r.From == d.From && r.To == d.To
+	})
+	if i < 0 {
+		return false
+	}
+	s.Decisions = slices.Clone(s.Decisions)
+	s.Decisions[i].Message = strings.TrimSuffix(s.Decisions[i].Message, ".") + ". " + sentence
 	return true
 }
 

@@ -5,6 +5,7 @@ package record
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
@@ -16,10 +17,6 @@ const (
 	nearCap = 80
 	// brakePatience is how long a flavor may wait for --max-flavor-changes without a warning.
 	brakePatience = 6 * time.Hour
-	// doublingSpan is the time in which a doubled volume leads to a warning, because a fault may be filling it.
-	doublingSpan = 7 * 24 * time.Hour
-	// formerKept is how many former sizes are kept: one a day for doublingSpan, which touches eight days.
-	formerKept = 8
 )
 
 // UpdateWarnings returns the warnings that are new and stores them in the status, so that the next leader does not
@@ -28,18 +25,17 @@ func UpdateWarnings(c autopilot.Case, s *v1alpha1.Status) []autopilot.Warning {
 	if c.Instance == nil || c.Instance.VolumeGB == 0 || autopilot.Validate(c.Spec, v1alpha1.KindVolume) != nil {
 		return nil
 	}
-	holds := slices.Concat(c.Explained, warnings(c, s.FormerVolumes), waitsForOthers(c, s), silentRules(c),
+	holds := slices.Concat(warnings(c), waitsForOthers(c, s), silentRules(c),
 		readOnlyWarning(c), replicaWarning(c))
-	size := autopilot.ClampInt32(c.Instance.VolumeGB)
 	var kept []v1alpha1.Warned
 	var news []autopilot.Warning
 	for _, w := range holds {
 		i := slices.IndexFunc(s.Warned, func(x v1alpha1.Warned) bool { return x.Reason == string(w.Reason) })
-		if i >= 0 && (w.Reason != autopilot.ReasonVolumeDoubled || size < 2*s.Warned[i].VolumeGB) {
+		if i >= 0 {
 			kept = append(kept, s.Warned[i])
 			continue
 		}
-		kept = append(kept, v1alpha1.Warned{Reason: string(w.Reason), VolumeGB: size, Time: *autopilot.Seconds(c.Now)})
+		kept = append(kept, v1alpha1.Warned{Reason: string(w.Reason), Time: *autopilot.Seconds(c.Now)})
 		news = append(news, w)
 	}
 	s.Warned = kept
@@ -47,7 +43,7 @@ func UpdateWarnings(c autopilot.Case, s *v1alpha1.Status) []autopilot.Warning {
 }
 
 // warnings returns the warnings about the size of the volume that hold now.
-func warnings(c autopilot.Case, former []v1alpha1.FormerVolume) []autopilot.Warning {
+func warnings(c autopilot.Case) []autopilot.Warning {
 	size, most := c.Instance.VolumeGB, c.MaxGB()
 	var found []autopilot.Warning
 	switch {
@@ -55,10 +51,6 @@ func warnings(c autopilot.Case, former []v1alpha1.FormerVolume) []autopilot.Warn
 		found = append(found, autopilot.Warning{Reason: autopilot.ReasonCapReached, Message: fmt.Sprintf("Storage is at its limit: %d GB (%s). Raise maxGB or free space", size, c.MaxGBText())})
 	case 100*size >= nearCap*most:
 		found = append(found, autopilot.Warning{Reason: autopilot.ReasonNearCap, Message: fmt.Sprintf("Storage has %d GB, %d %% of its limit of %d GB (spec.storage.maxGB). Raise maxGB or free space before it stops growing", size, 100*size/most, most)})
-	}
-	if n := len(former); n > 0 && size >= 2*int(former[n-1].VolumeGB) {
-		found = append(found, autopilot.Warning{Reason: autopilot.ReasonVolumeDoubled, Message: fmt.Sprintf(
-			"Storage has doubled within 7 days, from %d to %d GB. Check what fills it", former[n-1].VolumeGB, size)})
 	}
 	return found
 }
@@ -89,28 +81,21 @@ func readOnlyWarning(c autopilot.Case) []autopilot.Warning {
 		autopilot.TimeText(c.Status.ReadOnly.SinceTime.Time), size, autopilot.WritableAt(size))}}
 }
 
-// replicaWarning returns a warning if a read replica has a smaller volume than its primary. It is full first, and a
-// full replica of PostgreSQL makes its primary keep WAL. A replica that the autopilot grows after its primary has 10
-// minutes before it is reported.
+// replicaWarning returns a warning if a read replica has a smaller volume than its primary and no RdsAutopilot manages
+// it. It is full first, and a full replica of PostgreSQL makes its primary keep WAL.
 func replicaWarning(c autopilot.Case) []autopilot.Warning {
-	size := c.Instance.VolumeGB
-	smaller := c.Instance.SmallerReplicas(size)
-	grown := autopilot.RecentGrowth(c.Status.Changes, c.Now)
-	if follow := c.ReplicasToFollow(); len(follow) == len(smaller) &&
-		(len(smaller) == 0 || c.Now.Sub(grown) < autopilot.ReplicaPatience) {
-		return nil
-	}
-	advice := "Grow the replica to the same size, because the autopilot does not"
-	if c.Spec.Apply == v1alpha1.ApplyCloud && c.Mode == v1alpha1.ModeAuto {
-		advice = "Grow the replica to the same size. The autopilot tries to when the primary grows"
-		for _, r := range smaller {
-			if obstacle := r.Obstacle(size); obstacle != "" {
-				advice += fmt.Sprintf(", but not %s: %s", r.Name, obstacle)
-			}
+	var smaller []string
+	for _, r := range c.Instance.Replicas {
+		if r.VolumeGB > 0 && r.VolumeGB < c.Instance.VolumeGB && !r.IsManaged {
+			smaller = append(smaller, fmt.Sprintf("%s (%d GB)", r.Name, r.VolumeGB))
 		}
 	}
-	return []autopilot.Warning{{Reason: autopilot.ReasonReplicaSmaller, Message: fmt.Sprintf("Storage of the primary %s has %d GB, and a read replica has less: %s. %s",
-		c.Instance.Name, size, autopilot.ReplicaSizes(smaller), advice)}}
+	if len(smaller) == 0 {
+		return nil
+	}
+	slices.Sort(smaller)
+	return []autopilot.Warning{{Reason: autopilot.ReasonReplicaSmaller, Message: fmt.Sprintf("Storage of the primary %s has %d GB, and a read replica has less: %s. Grow the replica to the same size, or create an RdsAutopilot for it",
+		c.Instance.Name, c.Instance.VolumeGB, strings.Join(smaller, ", "))}}
 }
 
 // waitsForOthers returns a warning if a flavor has waited for --max-flavor-changes for 6 hours. A record alone does not
@@ -132,23 +117,4 @@ func waitsForOthers(c autopilot.Case, s *v1alpha1.Status) []autopilot.Warning {
 		}
 	}
 	return nil
-}
-
-// formerVolumes returns the former sizes within doublingSpan, with the last size if the volume has grown. It keeps the
-// first former size of each day.
-func formerVolumes(c autopilot.Case, last *v1alpha1.Instance) []v1alpha1.FormerVolume {
-	former := slices.Clone(c.Status.FormerVolumes)
-	if last == nil || last.ID != c.Instance.ID {
-		former = nil
-	} else if was := last.VolumeGB; was > 0 && int(was) < c.Instance.VolumeGB {
-		day := c.Now.UTC().Truncate(24 * time.Hour)
-		if len(former) == 0 || former[0].Until.Time.Before(day) {
-			former = slices.Insert(former, 0, v1alpha1.FormerVolume{VolumeGB: was, Until: *autopilot.Seconds(c.Now)})
-		}
-	}
-	former = slices.DeleteFunc(former, func(f v1alpha1.FormerVolume) bool { return c.Now.Sub(f.Until.Time) >= doublingSpan })
-	if len(former) == 0 {
-		return nil
-	}
-	return former[:min(len(former), formerKept)]
 }

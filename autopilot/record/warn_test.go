@@ -49,20 +49,6 @@ func TestUpdateWarningsReportsEachThresholdOnce(t *testing.T) {
 		{"at 80 % and at the cap, each once", 100, []look{{0, 70, ""}, {day, 80, near}, {time.Minute, 80, ""}, {0, 90, ""}, {day, 90, ""}, {day, 100, full}, {time.Minute, 100, ""}, {9 * day, 100, ""}}},
 		{"a cap at the present size from the beginning", 100, []look{{0, 100, full}, {day, 100, ""}}},
 		{"far below the cap", 4000, []look{{0, 100, ""}, {day, 110, ""}}},
-		{"doubled in small steps within 7 days, once", 4000, []look{
-			{0, 40, ""}, {day, 50, ""}, {day, 60, ""}, {day, 70, ""}, {time.Hour, 80, "VolumeDoubled: Storage has doubled within 7 days, from 40 to 80 GB. Check what fills it"},
-			{time.Minute, 80, ""}, {day, 90, ""},
-		}},
-		{"doubled in one day", 4000, []look{{0, 40, ""}, {time.Hour, 60, ""}, {time.Hour, 80, "VolumeDoubled: Storage has doubled within 7 days, from 40 to 80 GB. Check what fills it"}}},
-		{"many steps in a day are one day", 4000, func() (looks []look) {
-			for gb := 200; gb <= 330; gb += 10 {
-				looks = append(looks, look{time.Minute, gb, ""})
-			}
-			return append(looks, look{day, 400, "VolumeDoubled: Storage has doubled within 7 days, from 200 to 400 GB. Check what fills it"})
-		}()},
-		{"doubled twice, two warnings", 4000, []look{{0, 40, ""}, {time.Hour, 80, "VolumeDoubled: Storage has doubled within 7 days, from 40 to 80 GB. Check what fills it"}, {day, 150, ""}, {day, 160, "VolumeDoubled: Storage has doubled within 7 days, from 40 to 160 GB. Check what fills it"}}},
-		{"doubled in 8 days, no warning", 4000, []look{{0, 40, ""}, {0, 50, ""}, {8 * day, 80, ""}}},
-		{"doubled again after 8 days", 4000, []look{{0, 40, ""}, {0, 80, "VolumeDoubled: Storage has doubled within 7 days, from 40 to 80 GB. Check what fills it"}, {8 * day, 80, ""}, {day, 160, "VolumeDoubled: Storage has doubled within 7 days, from 80 to 160 GB. Check what fills it"}}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := autopilot.Case{Now: cases.Noon(), Spec: cases.Policy()}
@@ -71,9 +57,6 @@ func TestUpdateWarningsReportsEachThresholdOnce(t *testing.T) {
 				c.Now = c.Now.Add(l.after)
 				if got := warnedAt(&c, l.gb); got != l.want {
 					t.Errorf("look %d, at %d GB: %q, want %q", i+1, l.gb, got, l.want)
-				}
-				if n := len(c.Status.FormerVolumes); n > formerKept {
-					t.Errorf("%d sizes kept", n)
 				}
 			}
 		})
@@ -87,13 +70,13 @@ func TestUpdateWarningsReportsEachThresholdOnce(t *testing.T) {
 			}
 		}
 	})
-	t.Run("another instance has no former sizes", func(t *testing.T) {
+	t.Run("another instance has no warnings", func(t *testing.T) {
 		c := autopilot.Case{Now: cases.Noon(), Spec: cases.Policy()}
-		warnedAt(&c, 40)
-		warnedAt(&c, 80)
+		c.Spec.Storage.MaxGB = 100
+		warnedAt(&c, 100)
 		c.Instance.ID = "another"
 		c.Status = FollowUp(c).Status
-		if len(c.Status.FormerVolumes)+len(c.Status.Warned) > 0 {
+		if len(c.Status.Warned) > 0 {
 			t.Errorf("status %+v", c.Status)
 		}
 	})
@@ -146,9 +129,10 @@ func TestUpdateWarningsReportsASmallerReplicaOnce(t *testing.T) {
 	c.Instance.Name = "orders"
 	c.Instance.Replicas = []autopilot.Replica{
 		{Name: "same", VolumeGB: 100}, {Name: "larger", VolumeGB: 120}, {Name: "unknown"}, {Name: "reader", VolumeGB: 90},
+		{Name: "managed", VolumeGB: 90, IsManaged: true},
 	}
 	const message = "Storage of the primary orders has 100 GB, and a read replica has less: reader (90 GB). " +
-		"Grow the replica to the same size, because the autopilot does not"
+		"Grow the replica to the same size, or create an RdsAutopilot for it"
 	for _, want := range []string{"ReplicaSmaller: " + message, ""} {
 		if got := warningsOf(c, &c.Status); got != want {
 			t.Errorf("%q, want %q", got, want)
@@ -180,29 +164,5 @@ func TestUpdateWarningsReportsAReadOnlyDatabaseAndASilentRuleOnce(t *testing.T) 
 	c.Status.Warned = nil
 	if early := warningsOf(c, &c.Status); strings.Contains(early, "RuleSilent") {
 		t.Errorf("a second before the rule is overdue: %s", early)
-	}
-}
-
-// The warning must not announce a growth that does not follow.
-func TestReplicaWarningSaysWhyTheReplicaDoesNotGrow(t *testing.T) {
-	const grows, stays = ". The autopilot tries to when the primary grows", ", because the autopilot does not"
-	for name, tc := range map[string]struct {
-		alter func(*autopilot.Case)
-		ends  string
-	}{
-		"apply: Cloud":    {func(*autopilot.Case) {}, grows},
-		"apply: Operator": {func(c *autopilot.Case) { c.Spec.Apply = v1alpha1.ApplyOperator }, stays},
-		"mode: Recommend": {cases.Recommend, stays},
-		"not allowed":     {func(c *autopilot.Case) { c.Instance.Replicas[0].IsForbidden = true }, grows + ", but not reports: --allowed-instances does not list it"},
-		"a cap of its own": {func(c *autopilot.Case) {
-			c.Instance.Replicas[1].ManagedBy, c.Instance.Replicas[1].MaxGB = "shop/reader", 90
-		}, grows + ", but not reader: the cap of shop/reader is 90 GB"},
-	} {
-		c, _ := cases.TwoReplicas(50)
-		c.Instance.Replicas[0].VolumeGB, c.Instance.Replicas[1].VolumeGB = 90, 90
-		tc.alter(&c)
-		if w := replicaWarning(c); len(w) != 1 || !strings.HasSuffix(w[0].Message, ". Grow the replica to the same size"+tc.ends) {
-			t.Errorf("%s: %v", name, w)
-		}
 	}
 }

@@ -36,77 +36,41 @@ type message struct {
 
 // check is one step of the receiver. A message that fails a check does not reach the next one.
 type check struct {
-	name string
+	name string // as the log line of a refused message has it
 	// run returns neither result nor error if the message passes. An error without a result stands for the row's result.
-	run     func(*Receiver, context.Context, *message) (result, error)
-	result  result
-	offline offline // how Inspect treats it
-	text    text    // the finding, or the reason why the check needs the cluster
-	explain text    // added to the error; may be nil
+	run    func(*Receiver, context.Context, *message) (result, error)
+	result result
 }
-
-// offline reports whether a check can run without the cluster and at any time.
-type offline int
-
-const (
-	runs         offline = iota
-	needsCluster         // Inspect skips it
-	needsArrival         // depends on the time of arrival, which Inspect does not know, so it returns a note
-)
 
 // checks returns the checks in their order. The cheapest and strictest come first, so nothing is fetched for a message
-// of another topic. Inspect uses the same table.
+// of another topic.
 func checks() []check {
 	return []check{
-		{"size", (*Receiver).checkSize, resultTooLarge, runs, textSize, nil},
-		{
-			"envelope", (*Receiver).checkEnvelope, resultMalformed, runs,
-			static("one JSON object, each key once, each field in its documented form"), nil,
-		},
-		{"type", (*Receiver).checkType, resultIgnored, runs, textType, nil},
-		{"topic", (*Receiver).checkTopic, resultForeign, needsCluster, textTopic, nil},
-		{"age", (*Receiver).checkAge, resultExpired, needsArrival, textAge, nil},
-		{"certificate URL", (*Receiver).checkCertURL, resultForged, runs, textCertURL, textCertURL},
-		{
-			"certificate", (*Receiver).checkCertificate, resultUnavailable, runs,
-			static("its RSA key is strong enough, and it is within its dates"), static("this means nothing about the message"),
-		},
-		{
-			"signature", (*Receiver).checkSignature, resultForged, runs,
-			static("authentic"), static("it was signed with another key, or altered after it was signed"),
-		},
-		{"message", (*Receiver).checkMessage, resultUnreadable, runs, textMessage, nil},
-		{
-			"rule", (*Receiver).checkRule, resultIgnored, needsCluster,
-			static("ours if that RdsAutopilot's status has the alarm's rule, metric and instance"), nil,
-		},
+		{"envelope", (*Receiver).checkEnvelope, resultMalformed},
+		{"type", (*Receiver).checkType, resultIgnored},
+		{"topic", (*Receiver).checkTopic, resultForeign},
+		{"age", (*Receiver).checkAge, resultExpired},
+		{"certificate URL", (*Receiver).checkCertURL, resultForged},
+		{"certificate", (*Receiver).checkCertificate, resultUnavailable},
+		{"signature", (*Receiver).checkSignature, resultForged},
+		{"message", (*Receiver).checkMessage, resultUnreadable},
+		{"rule", (*Receiver).checkRule, resultIgnored},
 	}
 }
 
-// runChecks runs the checks in their order. The result is empty if the message passes all of them.
-func (r *Receiver) runChecks(ctx context.Context, m *message) (result, error) {
-	for i := range r.checks {
-		if res, err := r.checks[i].apply(ctx, r, m); res != "" {
-			return res, err
+// runChecks runs the checks in their order. It returns the result, check and error of the first one that the message
+// fails, or an empty outcome.
+func (r *Receiver) runChecks(ctx context.Context, m *message) outcome {
+	for _, c := range r.checks {
+		res, err := c.run(r, ctx, m)
+		if res == "" && err != nil {
+			res = c.result
+		}
+		if res != "" {
+			return outcome{result: res, check: c.name, err: err}
 		}
 	}
-	return "", nil
-}
-
-func (c *check) apply(ctx context.Context, r *Receiver, m *message) (result, error) {
-	res, err := c.run(r, ctx, m)
-	if res == "" && err != nil {
-		res = c.result
-	}
-	return res, err
-}
-
-// checkSize is for captured messages. The receiver reads no more than MaxBody.
-func (r *Receiver) checkSize(_ context.Context, m *message) (result, error) {
-	if len(m.body) > MaxBody {
-		return "", fmt.Errorf("more than %d bytes", MaxBody)
-	}
-	return "", nil
+	return outcome{}
 }
 
 func (r *Receiver) checkEnvelope(_ context.Context, m *message) (res result, err error) {

@@ -67,7 +67,7 @@ func (r *Receiver) receive(ctx context.Context, body []byte) (o outcome) {
 		}
 		o.typ, o.id, o.target = m.envelope.Type, m.envelope.MessageID, m.target
 	}()
-	if o.result, o.err = r.runChecks(ctx, m); o.result != "" {
+	if o = r.runChecks(ctx, m); o.result != "" {
 		o.isRepeat = r.reportForeign(m, o.result, o.err)
 		return o
 	}

@@ -76,7 +76,8 @@ type outcome struct {
 	id     string // the message's
 	target *v1alpha1.RdsAutopilot
 	result result
-	err    error // nil if the result explains itself
+	check  string // the name of the check that the message failed; empty if it passed all
+	err    error  // nil if the result explains itself
 
 	isRepeat bool // its publisher was reported within the hour
 }
@@ -96,7 +97,8 @@ func (o outcome) answer(w http.ResponseWriter) {
 	_ = http.NewResponseController(w).Flush() // the log may block after this
 }
 
-// log writes the log line of a message. Of the fields that the sender chose it has only the type and a checked id.
+// log writes the log line of a message. That of a refused one names the failed check and the reason. Of the fields that
+// the sender chose it has only the type and a checked id.
 func (o outcome) log(log *zap.Logger) {
 	fields := []zap.Field{
 		zap.String("type", string(o.typ)), zap.String("result", string(o.result)), zap.Int("status", o.result.status()),
@@ -106,6 +108,9 @@ func (o outcome) log(log *zap.Logger) {
 	}
 	if o.target != nil {
 		fields = append(fields, zap.String("namespace", o.target.Namespace), zap.String("name", o.target.Name))
+	}
+	if o.check != "" {
+		fields = append(fields, zap.String("check", o.check))
 	}
 	if o.err != nil {
 		fields = append(fields, zap.String("error", shorten.Foreign(o.err.Error())))

@@ -5,7 +5,6 @@
 //
 //	rds-autopilot serve      receive alarms, decide, patch
 //	rds-autopilot plan       show the decision that a database would get now, and change nothing
-//	rds-autopilot verify     check a captured message as the receiver would
 //	rds-autopilot doctor     test the real cloud once, and report whether the service would work with it
 //	rds-autopilot uninstall-check  report whether the service can be uninstalled
 //	rds-autopilot version    print the build
@@ -35,7 +34,7 @@ var (
 
 func main() {
 	ctx, stop := untilSignal(context.Background())
-	code := run(ctx, os.Args[1:], os.Getenv, os.Stdin, os.Stdout, os.Stderr)
+	code := run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
 }
@@ -70,13 +69,11 @@ type usageError struct{ error }
 var errCheckFailed = errors.New("a check failed")
 
 // run executes the command line and returns the exit code. It writes an error as one line to stderr.
-func run(ctx context.Context, args []string, env func(string) string, stdin io.Reader, stdout, stderr io.Writer) int {
+func run(ctx context.Context, args []string, env func(string) string, stdout, stderr io.Writer) int {
 	root := newRoot(env)
 	root.SetArgs(args)
-	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	rejectUnknown(root)
 	err := root.ExecuteContext(ctx)
 	switch {
 	case err == nil:
@@ -99,55 +96,20 @@ func newRoot(env func(string) string) *cobra.Command {
 		Short: "Keep databases on Open Telekom Cloud from running out of storage, CPU and memory",
 		Long: `rds-autopilot receives the cloud's alarms, decides whether a database gets a larger volume or the next larger flavor,
 and patches its Rds. The database operator applies the change.`,
-		SilenceUsage: true, SilenceErrors: true, SuggestionsMinimumDistance: 2,
+		SilenceUsage: true, SilenceErrors: true,
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 	}
 	root.Args = func(_ *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return usageError{errors.New("a command is missing: serve, plan or version; --help explains them")}
 		}
-		return unknown(root, "command", args[0])
+		return usageError{fmt.Errorf("unknown command %q; --help lists them", args[0])}
 	}
 	root.RunE = func(*cobra.Command, []string) error { return nil } // Args has returned an error already
 	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error { return fromEnv(c.Flags(), env) }
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(newServe(env), newPlan(env), newVersion())
-	completeEnums(root)
 	return root
-}
-
-// unknown returns the error for a name that no subcommand of c has. It suggests the names that are similar.
-func unknown(c *cobra.Command, what, name string) error {
-	if like := c.SuggestionsFor(name); len(like) > 0 {
-		return usageError{fmt.Errorf("unknown %s %q: did you mean %s?", what, name, strings.Join(like, " or "))}
-	}
-	return usageError{fmt.Errorf("unknown %s %q; --help lists them", what, name)}
-}
-
-// rejectUnknown lets "help" and "completion" fail for unknown names. Cobra's own show their help and succeed.
-// The output must be set before, because "completion" keeps it.
-func rejectUnknown(root *cobra.Command) {
-	root.InitDefaultHelpCmd()
-	root.InitDefaultCompletionCmd()
-	for _, c := range root.Commands() {
-		switch c.Name() {
-		case "help":
-			c.Args = func(_ *cobra.Command, args []string) error {
-				if found, _, err := root.Find(args); len(args) > 0 && (err != nil || found == root) {
-					return unknown(root, "command", args[0])
-				}
-				return nil
-			}
-		case "completion":
-			c.SuggestionsMinimumDistance = 2
-			c.Args = func(c *cobra.Command, args []string) error {
-				if len(args) > 0 {
-					return unknown(c, "shell", args[0])
-				}
-				return nil
-			}
-			c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
-		}
-	}
 }
 
 // arguments returns a check for at least least and at most most arguments. want is the text of its error.

@@ -31,9 +31,10 @@ func newOptions(env func(string) string) options {
 
 // connection adds the flags of the commands that connect to the cluster and to the cloud.
 func (o *options) connection(fs *pflag.FlagSet) {
-	enumVar(fs, &o.Mode, "mode", "", "upper bound `mode` for every database: Auto, Recommend or Off. Off removes all topics and alarm rules from the cloud", "Auto", "Recommend", "Off")
-	enumVar(fs, &o.Allowed.Apply, "allow-apply", "",
-		"`way` in which changes are made: Operator, or Cloud: then the service itself changes databases with spec.apply: Cloud in the cloud", "Operator", "Cloud")
+	fs.StringVar((*string)(&o.Mode), "mode", string(o.Mode),
+		"upper bound `mode` for every database: Auto, Recommend or Off. Off removes all topics and alarm rules from the cloud")
+	fs.StringVar((*string)(&o.Allowed.Apply), "allow-apply", string(o.Allowed.Apply),
+		"`way` in which changes are made: Operator, or Cloud: then the service itself changes databases with spec.apply: Cloud in the cloud")
 	fs.StringSliceVar(&o.Allowed.Instances, "allowed-instances", nil,
 		"`NAMESPACE/ID` of the instances that the objects of each namespace may name, * for any, comma separated; required with --allow-apply=Cloud, where */* allows all; empty means all")
 	o.kubernetes(fs)
@@ -64,12 +65,13 @@ func (o *options) receiver(fs *pflag.FlagSet, usage string) {
 	})
 }
 
-// smn adds the flags of the commands that read messages of SMN. certHosts and confirmHosts describe the defaults.
-func (o *options) smn(fs *pflag.FlagSet, certHosts, confirmHosts string) {
+// smn adds the flags of the commands that read messages of SMN.
+func (o *options) smn(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.CertHosts, "smn-cert-hosts", nil,
-		"exact `host[:port]` of the signing certificates, comma separated; host=NETWORK allows private addresses; empty means "+certHosts)
+		"exact `host[:port]` of the signing certificates, comma separated; host=NETWORK allows private addresses; empty means SMN's host in the cloud's catalogue")
 	fs.StringSliceVar(&o.ConfirmHosts, "smn-confirm-hosts", nil,
-		"exact `host[:port]` of the confirmation links, comma separated; host=NETWORK allows private addresses; empty means "+confirmHosts)
+		"exact `host[:port]` of the confirmation links, comma separated; host=NETWORK allows private addresses; empty means "+
+			app.Console+" in eu-de and eu-nl; required elsewhere")
 	fs.Func("smn-ca-file", "PEM `file` with more trust roots for those hosts, read again when it changes; the system's stay valid",
 		func(file string) (err error) {
 			o.Roots, err = trust.File(file)

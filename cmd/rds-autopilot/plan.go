@@ -4,33 +4,30 @@ package main
 
 import (
 	"cmp"
-	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
-	"sigs.k8s.io/yaml"
 
-	"github.com/mcsps/rds-autopilot/autopilot/plan"
 	"github.com/mcsps/rds-autopilot/internal/app"
 )
 
 func newPlan(env func(string) string) *cobra.Command {
 	o := newOptions(env)
-	namespace, output := "", "table"
+	namespace := ""
 	c := &cobra.Command{
 		Use: "plan NAME", Short: "Show the decision that a database would get now, and change nothing",
-		Long: `Plan shows the decision that the Rds NAME would get if an alarm came now. It changes nothing.
+		Long: `Plan shows the decision that the Rds NAME would get if an alarm came now, the guard that prevents a change,
+and the larger flavors. It changes nothing. It ignores flavor changes of other databases (--max-flavor-changes).
 It needs the rights to get and list rdss and rdsautopilots, and cloud credentials in OS_* variables or clouds.yaml.`,
 		Args: arguments(1, 1, "want the name of one Rds: plan -n NAMESPACE NAME"),
 	}
 	c.Example = `  rds-autopilot plan -n shop orders
-  rds-autopilot plan -n shop orders -o yaml --mode Recommend`
+  rds-autopilot plan -n shop orders --mode Recommend`
 	fs := c.Flags()
 	fs.SortFlags = false
 	fs.StringVarP(&namespace, "namespace", "n", "",
 		"`namespace` of the Rds; empty means the one of the kubeconfig's context")
-	enumVar(fs, &output, "output", "o", "`format` of the output: table, json or yaml", "table", "json", "yaml")
 	o.connection(fs)
 	fs.Lookup("mode").Usage = "`mode` that serve runs with, the upper bound for every database: Auto, Recommend or Off"
 	for _, name := range []string{"allow-apply", "allowed-instances"} {
@@ -45,31 +42,12 @@ It needs the rights to get and list rdss and rdsautopilots, and cloud credential
 			return err
 		}
 		o.Log = zap.NewNop()
-		p, err := app.Plan(c.Context(), config, o.Options, cmp.Or(namespace, ofContext), args[0])
+		text, err := app.Plan(c.Context(), config, o.Options, cmp.Or(namespace, ofContext), args[0])
 		if err != nil {
 			return err
 		}
-		return writePlan(c.OutOrStdout(), p, output)
+		_, err = io.WriteString(c.OutOrStdout(), text)
+		return err
 	}
 	return c
-}
-
-// writePlan writes p as table, json or yaml.
-func writePlan(w io.Writer, p *plan.Plan, format string) (err error) {
-	var text []byte
-	switch format {
-	case "json":
-		err = writeJSON(w, p)
-	case "yaml":
-		text, err = yaml.Marshal(p)
-	default:
-		text, err = p.Text()
-	}
-	if err == nil {
-		_, err = w.Write(text)
-	}
-	if err != nil {
-		return fmt.Errorf("write the plan: %w", err)
-	}
-	return nil
 }

@@ -65,7 +65,7 @@ Durations have a unit: 30s, 5m, 1h30m. Cloud credentials come from OS_* variable
 	fs.StringVar(&o.LeaseName, "lease-name", o.LeaseName,
 		"`name` of the leader's lease; two installations in one namespace need different ones")
 	o.system(fs)
-	o.smn(fs, "SMN's host in the cloud's catalogue", app.Console+" in eu-de and eu-nl; required elsewhere")
+	o.smn(fs)
 	fs.DurationVar(&o.MaxMessageAge, "max-message-age", o.MaxMessageAge, "the receiver refuses older messages")
 	fs.DurationVar(&o.Sweep, "sweep-interval", o.Sweep,
 		"time between two sweeps; a sweep checks every database, also without a message")
@@ -76,16 +76,18 @@ Durations have a unit: 30s, 5m, 1h30m. Cloud credentials come from OS_* variable
 	fs.DurationVar(&o.DrainDelay, "drain-delay", o.DrainDelay,
 		"how long the receiver accepts messages after SIGTERM, until senders have learned of the stop; at most 1m, within the pod's termination grace period")
 	o.LogLevel, o.LogFormat = "info", "json"
-	enumVar(fs, &o.LogLevel, "log-level", "", "least `level` of the log: debug, info, warn or error", "debug", "info",
-		"warn", "error")
-	enumVar(fs, &o.LogFormat, "log-format", "", "`format` of the log: json or console", "json", "console")
+	fs.StringVar(&o.LogLevel, "log-level", o.LogLevel, "least `level` of the log: debug, info, warn or error")
+	fs.StringVar(&o.LogFormat, "log-format", o.LogFormat, "`format` of the log: json or console")
 	return c, o
 }
 
 func (o *serveOptions) validate() (zapcore.Level, error) {
 	level, err := zapcore.ParseLevel(o.LogLevel)
-	if err != nil {
+	if err != nil || level > zapcore.ErrorLevel {
 		return level, usageError{errors.New("--log-level: want debug, info, warn or error")}
+	}
+	if o.LogFormat != "json" && o.LogFormat != "console" {
+		return level, usageError{errors.New("--log-format: want json or console")}
 	}
 	return level, o.options.validate()
 }

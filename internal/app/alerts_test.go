@@ -59,9 +59,6 @@ func alerts(t *testing.T) map[string]alert {
 	return all
 }
 
-// certificateExpiry exists only if the public URL is https and its certificate was read.
-const certificateExpiry = "rds_autopilot_public_url_certificate_expiry_timestamp_seconds"
-
 // emptyCluster has no databases.
 type emptyCluster struct{ controller.Kubernetes }
 
@@ -79,7 +76,6 @@ func families(t *testing.T) map[string]family {
 	t.Helper()
 	reg := registry("test")
 	leaderGauge(reg)
-	certificateGauge(reg).WithLabelValues().Set(1)
 	kubernetesGauges(reg, func() bool { return true }, func() []string { return nil })
 	controller.New(controller.Options{Kube: emptyCluster{}, Reg: reg, Now: time.Now, Log: zap.NewNop()})
 	webhook.New(webhook.Options{Reg: reg, Now: time.Now, Log: zap.NewNop()})
@@ -138,9 +134,6 @@ func checkQuery(t *testing.T, of map[string]family, name, expr string) {
 		t.Errorf("%s reads no metric of ours: %s", name, expr)
 	}
 	for _, s := range selectors {
-		if s[1] == certificateExpiry {
-			continue
-		}
 		f, ok := find(of, s[1])
 		if !ok {
 			t.Errorf("%s: there is no %s", name, s[1])
@@ -250,7 +243,7 @@ func TestDashboardsQueryMetricsThatExist(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, metric := range regexp.MustCompile(`\brds_autopilot_[a-z_]+`).FindAllString(string(text), -1) {
-			if _, ok := find(all, metric); !ok && metric != certificateExpiry {
+			if _, ok := find(all, metric); !ok {
 				t.Errorf("%s: there is no metric %s", file, metric)
 			}
 		}

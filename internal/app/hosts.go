@@ -28,12 +28,12 @@ func CertHosts(o Options, c interface {
 		if host := c.SMNHost(); host != "" && o.Endpoints["smn"] == "" {
 			return []string{host}
 		}
-		return []string{SMNHost(c.Region())}
+		return []string{smnHost(c.Region())}
 	}
 }
 
-// SMNHost returns SMN's host in a region by convention (OTC: endpoints).
-func SMNHost(region string) string {
+// smnHost returns SMN's host in a region by convention (OTC: endpoints).
+func smnHost(region string) string {
 	if region == "eu-ch2" {
 		return "smn.eu-ch2.sc.otc.t-systems.com"
 	}
@@ -49,11 +49,6 @@ func ConfirmHosts(o Options, region string) ([]string, error) {
 		return []string{Console}, nil
 	}
 	return nil, fmt.Errorf("--smn-confirm-hosts is required in region %s: set it to the host of the region's console, which is the host of confirmation links", region)
-}
-
-// KnownSMNHosts returns SMN's hosts in all known regions, for callers without a region.
-func KnownSMNHosts() []string {
-	return []string{SMNHost("eu-de"), SMNHost("eu-nl"), SMNHost("eu-ch2")}
 }
 
 // smnClient returns the client for those hosts. It takes the same proxy as the clients of the cloud and of Kubernetes.

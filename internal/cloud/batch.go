@@ -30,7 +30,6 @@ const (
 // and another one after batchDelay. One bad series does not hide the others: see readEach.
 type batcher struct {
 	read  func(ctx context.Context, series []otc.Series, period int) (map[otc.Series][]otc.Datapoint, error)
-	size  int // the number of series in a full request
 	now   func() time.Time
 	reads *shared.Reads[seriesKey, []otc.Datapoint]
 
@@ -56,7 +55,7 @@ type batch struct {
 
 func newBatcher(read func(context.Context, []otc.Series, int) (map[otc.Series][]otc.Datapoint, error),
 	now func() time.Time) *batcher {
-	b := &batcher{read: read, size: otc.SeriesPerQuery, now: now, pending: make(map[int]*batch)}
+	b := &batcher{read: read, now: now, pending: make(map[int]*batch)}
 	b.reads = &shared.Reads[seriesKey, []otc.Datapoint]{Read: b.join, Now: now, Keep: pointsUsableFor + batchDelay}
 	return b
 }
@@ -96,7 +95,7 @@ func (b *batcher) join(ctx context.Context, key seriesKey, _ time.Time) ([]otc.D
 		b.pending[key.period] = x
 	}
 	x.series = append(x.series, key.Series)
-	if len(x.series) == b.size {
+	if len(x.series) == otc.SeriesPerQuery {
 		delete(b.pending, key.period)
 		close(x.full)
 	}

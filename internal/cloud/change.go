@@ -79,7 +79,6 @@ func refusal(err error) error {
 		return err
 	}
 	refused := &autopilot.RefusedError{Reason: reasonOf(e), Message: strings.TrimSpace(e.Code + " " + e.Message)}
-	refused.IsOutOfOrder = strings.EqualFold(e.Code, "DBS.200308")
 	return fmt.Errorf("%w: %w", refused, err)
 }
 

@@ -105,7 +105,7 @@ func TestRefusalHasTheReasonOfItsCode(t *testing.T) {
 		{http.StatusForbidden, []string{"DBS.200046", "RDS.5035"}, autopilot.ReasonQuotaExceeded},
 		{http.StatusPaymentRequired, []string{""}, autopilot.ReasonPaymentRequired},
 		{http.StatusForbidden, []string{"CBC.30000010"}, autopilot.ReasonPaymentRequired},
-		{http.StatusBadRequest, []string{"DBS.200306", ""}, autopilot.ReasonCloudRefused},
+		{http.StatusBadRequest, []string{"DBS.200306", "DBS.200308", ""}, autopilot.ReasonCloudRefused},
 	} {
 		for _, code := range tc.codes {
 			err := refusal(&otc.Error{Service: "rds", Status: tc.status, Code: code, Message: "The cloud's reason."})

@@ -38,7 +38,6 @@ type Cloud struct {
 	series     *shared.Reads[project, map[otc.Series]bool] // of seriesMetric
 	catalogues *shared.Reads[release, []flavors.Flavor]
 	points     *batcher
-	fortnight  *batcher // hourly averages of autopilot.CapSpan
 	jobs       *shared.Reads[string, autopilot.Job]
 	jobRate    *rate.Limiter
 	now        func() time.Time
@@ -77,8 +76,6 @@ func New(api *otc.Cloud, now func() time.Time) *Cloud {
 	})
 	c.catalogues = newLists(now, c.readCatalogue)
 	c.points = newBatcher(c.readPoints, now)
-	c.fortnight = newBatcher(c.readFortnight, now)
-	c.fortnight.size = seriesPerFortnight
 	c.jobs = &shared.Reads[string, autopilot.Job]{Read: c.readJob, Now: now, Keep: jobKept}
 	c.jobRate = rate.NewLimiter(rate.Limit(jobShare*api.Rate()), int(math.Ceil(jobShare*api.Rate())))
 	return c

@@ -51,13 +51,6 @@ func TestMalformedSeriesAffectsOnlyItself(t *testing.T) {
 					})
 				}
 				all.Wait()
-				inst := autopilot.Instance{ID: malformed, Engine: "MySQL"}
-				series, err := r.Series(t.Context(), inst, controller.SeriesRequest{
-					Metrics: []string{usedSpace, "rds001_cpu_util"}, Period: 5 * time.Minute, Since: time.Now().Add(-time.Hour),
-				})
-				if err != nil || len(series["rds001_cpu_util"]) == 0 || len(series[usedSpace]) > 0 {
-					t.Errorf("another series of the same database: %v, %v", series, err)
-				}
 			})
 		})
 	}

@@ -46,20 +46,6 @@ func (f *fleet) checkChanges(name string, want ...string) {
 	}
 }
 
-// enlargements returns the cloud's answers to the requests for a larger volume, in their order. An answer that is
-// repeated counts once: while a database is nearly read-only, the service repeats a refused request at each check.
-func (f *fleet) enlargements(names map[string]string) (answers []string) {
-	for _, r := range f.sim.Requests() {
-		for id, name := range names {
-			answer := fmt.Sprint(name, " ", r.Status)
-			if r.Operation == "EnlargeVolume" && strings.Contains(r.URI, id) && !slices.Contains(answers, answer) {
-				answers = append(answers, answer)
-			}
-		}
-	}
-	return answers
-}
-
 // In the swarm, requests are refused and jobs fail, but the oracle does not judge how that is reported.
 func TestRefusalsAndFailedJobsOfTheCloudAreReportedAndRetried(t *testing.T) {
 	level.InBubble(t, func(t *testing.T) {
@@ -115,46 +101,6 @@ func TestRefusalsAndFailedJobsOfTheCloudAreReportedAndRetried(t *testing.T) {
 		time.Sleep(5 * time.Hour)
 		f.checkChanges("db", "Autopilot 100→110 Completed")
 	})
-}
-
-// The cloud's manuals do not say which order it wants, so the real client must find out. Package autopilot tests the order.
-func TestPrimaryAndReplicaGrowOnceInEachOrderThatTheCloudMayWant(t *testing.T) {
-	for _, tc := range []struct {
-		first  simcloud.GrowFirst
-		usedGB float64
-		want   []string
-	}{
-		{"", 91, []string{"reader 202", "db 202"}},
-		{"", 94, []string{"db 202", "reader 202"}}, // a primary that is nearly read-only does not wait
-		{simcloud.GrowReplicaFirst, 94, []string{"db 400", "reader 202", "db 202"}},
-		{simcloud.GrowPrimaryFirst, 91, []string{"reader 400", "db 202", "reader 202"}},
-	} {
-		t.Run(fmt.Sprintf("first %q, %.0f GB used", tc.first, tc.usedGB), func(t *testing.T) {
-			level.InBubble(t, func(t *testing.T) {
-				f := newFleet(t, simcloud.Settings{GrowFirst: tc.first})
-				id := f.databaseWithoutRds("default", "db", instance("rds.pg.n1.large.4", 100, 10))
-				reader := instance("rds.pg.n1.large.4.rr", 100, 10)
-				reader.ReplicaOf = id
-				readerID := f.addInstance(reader).ID
-				f.start(applyCloud())
-				f.waitArmed("default", "db")
-				f.must(f.sim.SetWorkload(id, simcloud.Workload{UsedGB: tc.usedGB}))
-				f.waitUntil("both have grown", func() bool {
-					db, _ := f.sim.Instance(id)
-					reader, _ := f.sim.Instance(readerID)
-					return db.VolumeGB == 110 && reader.VolumeGB == 110
-				})
-				time.Sleep(2 * time.Hour)
-				f.checkChanges("db", "Autopilot 100→110 Completed")
-				if got := f.enlargements(map[string]string{id: "db", readerID: "reader"}); !slices.Equal(got, tc.want) {
-					t.Errorf("the cloud answered %v, want %v", got, tc.want)
-				}
-				if n := len(f.events("default", "db", "ReplicaSmaller")); n > 0 {
-					t.Errorf("%d events about a smaller replica", n)
-				}
-			})
-		})
-	}
 }
 
 // Two namespaces, two installations in one cluster, and two clusters in one project name the same instance. One manages

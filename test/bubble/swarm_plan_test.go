@@ -170,7 +170,7 @@ func (c chooser) event(total time.Duration, databases []databasePlan) event {
 func (c chooser) outage(total time.Duration) outage {
 	from := time.Hour + c.atMost(total-time.Hour)
 	return outage{
-		from: from, to: from + time.Duration(math.Pow(c.between(1, 12), 2)*float64(time.Minute)), what: pick(c, "cloud", "cloud", "hang", "kube", "messages", "late messages", "hourly"),
+		from: from, to: from + time.Duration(math.Pow(c.between(1, 12), 2)*float64(time.Minute)), what: pick(c, "cloud", "cloud", "hang", "kube", "messages", "late messages"),
 		service: pick(c, "", "ces", "smn", "rds", "iam"), percent: pick(c, 5, 20, 50, 100),
 	}
 }

@@ -151,9 +151,6 @@ func (w *swarm) cloudFault(r *http.Request) *simcloud.Fault {
 	w.mu.Lock()
 	w.calls[operation]++
 	w.mu.Unlock()
-	if r.URL.Query().Get("period") == "3600" && w.outage("hourly", "") != nil {
-		return &simcloud.Fault{Hang: true}
-	}
 	if r.Method == http.MethodPost && r.PathValue("instance") != "" {
 		w.judgeRequest(r)
 	}
@@ -421,9 +418,6 @@ func (w *swarm) judgeRequest(r *http.Request) {
 	}
 	for _, d := range w.databases {
 		switch id := r.PathValue("instance"); {
-		case id == d.replicaID && q.Enlarge != nil:
-			w.logf(d.name, "the service requests %d GB for the read replica", q.Enlarge.Size)
-			return
 		case id != d.ID():
 		case q.Enlarge != nil:
 			d.judgeVolume(q.Enlarge.Size, "the cloud")

@@ -68,7 +68,6 @@ func Quiet(alarms ...autopilot.Alarm) autopilot.Case {
 			},
 			Baseline: &v1alpha1.Baseline{VolumeGB: 100, VCPUs: 8, MemoryGB: 32},
 		},
-		Facts:     autopilot.Facts{autopilot.FactInstance: nil},
 		Catalogue: Catalogue(),
 		HasPlace:  true,
 	}
@@ -160,15 +159,4 @@ func GrownVolume(from, to string, age time.Duration) v1alpha1.Change {
 		Kind: v1alpha1.KindVolume, By: v1alpha1.ByAutopilot, From: from, To: to, Outcome: v1alpha1.OutcomeCompleted,
 		CompletionTime: Ago(age),
 	}
-}
-
-// TwoReplicas returns a primary of 100 GB with two read replicas of that size and that much used space in GB, and its
-// growth to 110 GB, which was decided a minute ago.
-func TwoReplicas(usedGB float64) (autopilot.Case, v1alpha1.Intent) {
-	c := Quiet(StorageAt(usedGB))
-	c.Spec.Apply = v1alpha1.ApplyCloud
-	c.Instance.Replicas = []autopilot.Replica{
-		{ID: "r2", Name: "reports", VolumeGB: 100}, {ID: "r1", Name: "reader", VolumeGB: 100},
-	}
-	return c, *IntentTo(v1alpha1.KindVolume, "100", "110", time.Minute)
 }

@@ -12,13 +12,10 @@ import (
 	"github.com/mcsps/rds-autopilot/autopilot"
 )
 
-// Reader reads facts into a case when a walk needs them.
-type Reader = func(ctx context.Context, c *autopilot.Case, facts []autopilot.Fact)
-
-// Unread returns the case with the instance as its only fact, and a reader of its other facts. The reader returns the
-// error that a fact of the case has, and an error for a catalogue that is nil. A case without a resize list gets one with
-// all flavors of its catalogue. The reader panics if a walk needs a fact twice, because that walk would never end.
-func Unread(c autopilot.Case) (autopilot.Case, Reader) {
+// Unread returns the case with no fact but the instance, and a reader of its other facts. The reader returns the error
+// that a fact of the case has, and an error for a catalogue that is nil. A case without a resize list gets one with all
+// flavors of its catalogue. The reader panics if a walk reads a fact twice.
+func Unread(c autopilot.Case) (autopilot.Case, autopilot.Reader) {
 	known := c
 	known.Alarms = slices.Clone(c.Alarms)
 	if !known.IsOffered && known.Offered == nil && known.NotOffered == "" {
@@ -32,20 +29,18 @@ func Unread(c autopilot.Case) (autopilot.Case, Reader) {
 		a := &c.Alarms[i]
 		a.State, a.StateTime, a.Evidence = "", time.Time{}, autopilot.Evidence{}
 	}
-	c.Facts = autopilot.Facts{autopilot.FactInstance: nil}
-	c.SizeWriter, c.FlavorWriter, c.Catalogue, c.HasPlace = "", "", nil, false
+	c.Facts, c.SizeWriter, c.FlavorWriter, c.Catalogue, c.HasPlace = nil, "", "", nil, false
 	c.Offered, c.IsOffered, c.NotOffered = nil, false, ""
-	return c, func(_ context.Context, c *autopilot.Case, facts []autopilot.Fact) {
-		for _, f := range facts {
-			if c.Has(f) {
-				panic(fmt.Sprintf("the walk needs %q twice", f))
-			}
-			err := known.Facts[f]
-			if err == nil {
-				err = copyFact(c, known, f)
-			}
-			c.SetFact(f, err)
+	wasRead := map[autopilot.Fact]bool{}
+	return c, func(_ context.Context, c *autopilot.Case, f autopilot.Fact) error {
+		if wasRead[f] {
+			panic(fmt.Sprintf("the walk reads %q twice", f))
 		}
+		wasRead[f] = true
+		if err := known.Facts[f]; err != nil {
+			return err
+		}
+		return copyFact(c, known, f)
 	}
 }
 

@@ -169,7 +169,7 @@ func (f *fleet) shortenHistory(b *testing.B) {
 	b.Helper()
 	for i := range f.all {
 		s := &f.all[i].Status
-		s.Changes, s.FormerVolumes, s.Decisions = s.Changes[:fleetHistory], nil, s.Decisions[:fleetHistory]
+		s.Changes, s.Decisions = s.Changes[:fleetHistory], s.Decisions[:fleetHistory]
 	}
 	f.reset(b)
 }

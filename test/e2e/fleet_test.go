@@ -225,9 +225,6 @@ func fullStatus(in simcloud.Instance, created v1alpha1.Alarms) v1alpha1.Status {
 			ValuePercent: "93.1", EvidenceTime: micro(9 - n), DecisionTime: micro(9 - n), CompletionTime: *micro(9 - n), Outcome: v1alpha1.OutcomeCompleted, Generation: 1,
 		})
 	}
-	for n := range 8 {
-		s.FormerVolumes = append(s.FormerVolumes, v1alpha1.FormerVolume{VolumeGB: 90, Until: day(20 - n)})
-	}
 	for n := range 20 {
 		s.Decisions = append(s.Decisions, v1alpha1.DecisionRecord{
 			Time: day(20 - n), LastTime: day(20 - n), Count: 12, Metric: v1alpha1.MetricMemory, Action: "None", Reason: []string{"Cooldown", "BudgetSpent"}[n%2],

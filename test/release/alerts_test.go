@@ -74,13 +74,20 @@ func (r ruleFile) write(t *testing.T, path string) {
 	writeFile(t, path, text)
 }
 
-const cases = "testdata/alerts-cases.yaml"
+// caseFiles are the files of cases for promtool.
+func caseFiles() []string {
+	return []string{"testdata/alerts-cases.yaml", "testdata/alerts-forecast-cases.yaml"}
+}
 
 func TestEveryAlertFiresAndStaysSilent(t *testing.T) {
 	promtool, dir := tool(t, "promtool"), t.TempDir()
 	alertRules(t).write(t, dir+"/alerts.yaml")
-	writeFile(t, dir+"/cases.yaml", read(t, cases))
-	for _, args := range [][]string{{"check", "rules", "--lint=all", "alerts.yaml"}, {"test", "rules", "cases.yaml"}} {
+	test := []string{"test", "rules"}
+	for _, cases := range caseFiles() {
+		writeFile(t, filepath.Join(dir, filepath.Base(cases)), read(t, cases))
+		test = append(test, filepath.Base(cases))
+	}
+	for _, args := range [][]string{{"check", "rules", "--lint=all", "alerts.yaml"}, test} {
 		cmd := command(t, nil, promtool, args...)
 		cmd.Dir = dir
 		run(t, cmd)
@@ -88,20 +95,25 @@ func TestEveryAlertFiresAndStaysSilent(t *testing.T) {
 }
 
 func TestEveryAlertHasAFiringAndASilentCase(t *testing.T) {
-	var file struct {
-		Tests []struct {
-			Checks []struct {
-				Expr  string `json:"expr"`
-				Fires []any  `json:"exp_samples"`
-			} `json:"promql_expr_test"`
-		} `json:"tests"`
+	type testCase struct {
+		Checks []struct {
+			Expr  string `json:"expr"`
+			Fires []any  `json:"exp_samples"`
+		} `json:"promql_expr_test"`
 	}
-	if err := yaml.Unmarshal(read(t, cases), &file); err != nil {
-		t.Fatal(err)
+	var tests []testCase
+	for _, cases := range caseFiles() {
+		var file struct {
+			Tests []testCase `json:"tests"`
+		}
+		if err := yaml.Unmarshal(read(t, cases), &file); err != nil {
+			t.Fatal(err)
+		}
+		tests = append(tests, file.Tests...)
 	}
 	named := regexp.MustCompile(`alertname="(\w+)"`)
 	fires, silentAlone := map[string]bool{}, map[string]bool{}
-	for _, test := range file.Tests {
+	for _, test := range tests {
 		silent := true
 		alert := ""
 		for _, c := range test.Checks {

@@ -17,7 +17,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
@@ -174,19 +173,6 @@ func TestPrometheusShowsPanelsAndFiresAlerts(t *testing.T) {
 	})
 	p.wait(t, "no alert fires")
 
-	// MySQL has no metric of a cause, and the world is too young for a forecast.
-	now := time.Now().UTC()
-	err = db.PatchStatus(world.Within(t), fmt.Sprintf(`{"status":{"insight":{"lookTime":%[1]q,
-		"cause":{"name":"WAL","usedPercent":45,"message":"staged","time":%[1]q},
-		"cap":{"maxGB":200,"readOnlyTime":%[2]q,"message":"staged","time":%[1]q}}}}`,
-		now.Format(time.RFC3339), now.AddDate(0, 2, 0).Format(time.RFC3339)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	waitUntil(t, "cause and forecast are scraped", func(ctx context.Context) (bool, error) {
-		both, err := p.query(ctx, `kube_rdsautopilot_storage_cause{cause="WAL"} or kube_rdsautopilot_cap_read_only_timestamp_seconds`)
-		return len(both) == 2, err
-	})
 	if err := db.SetWorkload(simcloud.Workload{UsedGB: 33}); err != nil {
 		t.Fatal(err)
 	}

@@ -80,10 +80,7 @@ status:
   - {type: Ready, status: Unknown, reason: A, message: "", lastTransitionTime: "2026-11-20T12:00:00Z"}
   instance: {id: x, volumeGB: 50}
   maxGB: 500
-  insight:
-    lookTime: "2026-11-20T12:00:00Z"
-    cause: {name: LongTransaction, usedPercent: 0, message: "", time: "2026-11-20T12:00:00Z"}
-    cap: {maxGB: 500, readOnlyTime: "2027-01-01T00:00:00Z", message: "", time: "2026-11-20T12:00:00Z"}
+  used: {gb: "39.5", time: "2026-11-20T12:00:00Z"}
   decisions:
   - {metric: cpu, valuePercent: "97.0", action: None, reason: A, message: "", count: 1, time: "2026-11-20T12:00:00Z", lastTime: "2026-11-20T12:00:00Z"}
   - {metric: storage, valuePercent: "78.2", action: None, reason: A, message: "", count: 1, time: "2026-11-20T12:00:00Z", lastTime: "2026-11-20T12:00:00Z"}
@@ -109,9 +106,7 @@ status:
 		return fmt.Sprintf(`kube_rdsautopilot_%s{%s,name="orders",namespace="default"%s} %s`, metric, head, labels, value)
 	}
 	want := []string{
-		of("volume_gb", "", "50"), of("volume_max_gb", "", "500"), of("storage_used_percent", "", "78.2"),
-		`kube_rdsautopilot_storage_cause{cause="LongTransaction",` + head + `,name="orders",namespace="default"} 0`,
-		of("cap_read_only_timestamp_seconds", "", "1.7987616e+09"),
+		of("volume_gb", "", "50"), of("volume_max_gb", "", "500"), of("storage_used_gb", "", "39.5"), of("storage_used_percent", "", "78.2"),
 		// kube-state-metrics sorts the labels.
 		`kube_rdsautopilot_last_change_timestamp_seconds{by="Autopilot",` + head + `,from="40",kind="Volume",metric="storage",name="orders",namespace="default",outcome="Completed",to="50"} 1.795176e+09`,
 		of("condition", `,type="Armed"`, "1"), of("condition", `,type="Limited"`, "0"), of("condition", `,type="Ready"`, "0"),

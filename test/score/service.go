@@ -84,7 +84,7 @@ func (s *service) check(minute int, inst autopilot.Instance, e autopilot.Evidenc
 	}
 	c := autopilot.Case{
 		Now: now, Mode: v1alpha1.ModeAuto, Spec: s.spec, Generation: 1, Recheck: recheckSeconds * time.Second, Wanted: s.wanted,
-		IsSweep: isSweep, Instance: &inst, Status: s.status, Facts: autopilot.Facts{autopilot.FactInstance: nil},
+		IsSweep: isSweep, Instance: &inst, Status: s.status,
 	}
 	f := record.FollowUp(c)
 	c.Status = f.Status
@@ -96,8 +96,9 @@ func (s *service) check(minute int, inst autopilot.Instance, e autopilot.Evidenc
 		}
 	}
 	c.Alarms = []autopilot.Alarm{a}
-	v := decide.Walk(context.Background(), &c, func(_ context.Context, c *autopilot.Case, facts []autopilot.Fact) {
-		s.read(c, facts, e)
+	v := decide.Walk(context.Background(), &c, func(_ context.Context, c *autopilot.Case, f autopilot.Fact) error {
+		s.read(c, f, e)
+		return nil
 	})
 	c.Status = record.Intent(c, v)
 	var p record.Patched
@@ -116,26 +117,23 @@ func (s *service) check(minute int, inst autopilot.Instance, e autopilot.Evidenc
 	}
 }
 
-// read enters the facts. The cloud has all flavors of the catalogue, and no change waits for a place.
-func (s *service) read(c *autopilot.Case, facts []autopilot.Fact, e autopilot.Evidence) {
-	for _, f := range facts {
-		c.SetFact(f, nil)
-		switch f {
-		case autopilot.FactAlarmState:
-			c.Alarms = []autopilot.Alarm{c.Alarms[0]}
-			c.Alarms[0].State, c.Alarms[0].StateTime = s.state, s.since
-		case autopilot.FactUsedSpace, autopilot.FactUsage:
-			c.SetEvidence(s.metric, e, nil)
-		case autopilot.FactCatalogue:
-			c.Catalogue = s.catalogue
-		case autopilot.FactResizeList:
-			c.IsOffered = true
-			for _, f := range s.catalogue {
-				c.Offered = append(c.Offered, f.Code)
-			}
-		case autopilot.FactPlace:
-			c.HasPlace = true
+// read enters a fact. The cloud has all flavors of the catalogue, and no change waits for a place.
+func (s *service) read(c *autopilot.Case, f autopilot.Fact, e autopilot.Evidence) {
+	switch f {
+	case autopilot.FactAlarmState:
+		c.Alarms = []autopilot.Alarm{c.Alarms[0]}
+		c.Alarms[0].State, c.Alarms[0].StateTime = s.state, s.since
+	case autopilot.FactUsedSpace, autopilot.FactUsage:
+		c.SetEvidence(s.metric, e, nil)
+	case autopilot.FactCatalogue:
+		c.Catalogue = s.catalogue
+	case autopilot.FactResizeList:
+		c.IsOffered = true
+		for _, f := range s.catalogue {
+			c.Offered = append(c.Offered, f.Code)
 		}
+	case autopilot.FactPlace:
+		c.HasPlace = true
 	}
 }
 

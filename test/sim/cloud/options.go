@@ -69,9 +69,6 @@ type Settings struct {
 	ReadOnlyStopsWrites bool
 	// RefuseEnlargeWhenFull refuses to enlarge a full instance: 409 DBS.200316. The documents say both.
 	RefuseEnlargeWhenFull bool `breaks:"enlarge-when-full"`
-	// GrowFirst says whether a primary or its read replica must be enlarged first. The other order is refused: 400
-	// DBS.200308. The documents say both. Empty allows any order.
-	GrowFirst GrowFirst
 	// NoResizeList removes the call flavors-resize: 404.
 	NoResizeList bool `breaks:"resize-list"`
 	// UnknownFlavors are codes, with the suffix of the mode, that the catalogue of flavors does not list. Instances keep

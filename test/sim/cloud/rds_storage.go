@@ -53,28 +53,8 @@ func (c *Cloud) enlargeVolume(in *instance, size int, now time.Time) reply {
 			"The new storage space must be a multiple of 10 GB and greater than the original storage space.")
 	case size > 4000:
 		return rdsError(http.StatusBadRequest, "DBS.200023", "Storage space is out of range.")
-	case !c.orderAllows(in, size):
-		return rdsError(http.StatusBadRequest, "DBS.200308", "The new storage space after scaling up cannot be greater than that of the primary DB instance.")
 	}
 	return jsonReply(http.StatusAccepted, fields{"job_id": c.startEnlarge(in, size, now)})
-}
-
-// GrowFirst is an order in which the volumes of a primary and its read replicas must grow. The documents contradict
-// each other.
-type GrowFirst string
-
-// The orders.
-const (
-	GrowReplicaFirst GrowFirst = "replica" // RDS umn: scaling_up_storage_space.rst
-	GrowPrimaryFirst GrowFirst = "primary" // RDS api: error_codes.rst
-)
-
-// orderAllows reports whether no other instance of the replication must be enlarged first.
-func (c *Cloud) orderAllows(in *instance, size int) bool {
-	return !slices.ContainsFunc(c.instances, func(other *instance) bool {
-		return c.settings.GrowFirst == GrowReplicaFirst && other.ReplicaOf == in.ID && other.VolumeGB < size ||
-			c.settings.GrowFirst == GrowPrimaryFirst && other.ID == in.ReplicaOf && other.VolumeGB < size
-	})
 }
 
 func (c *Cloud) startEnlarge(in *instance, size int, now time.Time) string {

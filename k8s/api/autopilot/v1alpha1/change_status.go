@@ -158,20 +158,10 @@ type Change struct {
 	Generation int64 `json:"generation,omitempty"`
 }
 
-// FormerVolume is a former size of the volume.
-type FormerVolume struct {
-	// volumeGB is the size in GB.
-	VolumeGB int32 `json:"volumeGB"`
-	// until is when a check first found another size.
-	Until metav1.Time `json:"until"`
-}
-
 // Warned is a warning that was reported and still holds.
 type Warned struct {
 	// reason is the code of the event.
 	Reason string `json:"reason"`
-	// volumeGB is the size of the volume at the time of the warning, in GB.
-	VolumeGB int32 `json:"volumeGB"`
 	// time is the time of the warning.
 	Time metav1.Time `json:"time"`
 }

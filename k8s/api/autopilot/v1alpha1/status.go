@@ -96,9 +96,6 @@ type Status struct {
 	// the volume, or if the stored one is older than 30 minutes.
 	// +optional
 	Used *UsedSpace `json:"used,omitempty"`
-	// insight explains what happened. It is read from Cloud Eye's history after a change was requested, and at sweeps.
-	// +optional
-	Insight *Insight `json:"insight,omitempty"`
 	// overThresholdSince is since when every value read of the used space was at or over the threshold. A lower value
 	// clears it, and a growth of the volume restarts it. A failed read does not change it.
 	// +optional
@@ -128,12 +125,6 @@ type Status struct {
 	// +listType=atomic
 	// +optional
 	Changes []Change `json:"changes,omitempty"`
-	// formerVolumes lists the former sizes of the volume within the last 7 days, newest first, at most one per day. It
-	// is empty if the volume has not grown.
-	// +kubebuilder:validation:MaxItems=8
-	// +listType=atomic
-	// +optional
-	FormerVolumes []FormerVolume `json:"formerVolumes,omitempty"`
 	// warned lists the warnings that still hold, so that each is reported once.
 	// +listType=map
 	// +listMapKey=reason

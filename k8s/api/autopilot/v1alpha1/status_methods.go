@@ -4,13 +4,13 @@ package v1alpha1
 
 import "strconv"
 
-// Copy returns a copy that the caller may modify, except for the elements of Changes, FormerVolumes and Decisions.
-// These lists are most of a status, so the copy shares them; the caller must replace them instead of writing to them.
+// Copy returns a copy that the caller may modify, except for the elements of Changes and Decisions. These lists are most
+// of a status, so the copy shares them; the caller must replace them instead of writing to them.
 func (s *Status) Copy() Status {
 	short := *s
-	short.Changes, short.FormerVolumes, short.Decisions = nil, nil, nil
+	short.Changes, short.Decisions = nil, nil
 	next := *short.DeepCopy()
-	next.Changes, next.FormerVolumes, next.Decisions = s.Changes, s.FormerVolumes, s.Decisions
+	next.Changes, next.Decisions = s.Changes, s.Decisions
 	return next
 }
 
