@@ -162,9 +162,11 @@ func (a *Alarms) RemoveTopic(ctx context.Context, was v1alpha1.Topic) error {
 }
 
 // ownsTopic reports whether a topic URN has the name of our topic and our project. A record may come from a restored
-// backup, or from before the credentials changed.
+// backup, or from before the credentials changed. Before the first login the project is unknown, and the record counts:
+// without it, the receivers would refuse the messages of a cloud that the service cannot reach.
 func (a *Alarms) ownsTopic(urn string) bool {
-	return strings.HasSuffix(urn, ":"+a.options.Cloud.ProjectID()+":"+TopicName(a.options.ClusterID, a.options.Namespace))
+	name, project := TopicName(a.options.ClusterID, a.options.Namespace), a.options.Cloud.ProjectID()
+	return strings.HasSuffix(urn, ":"+name) && (project == "" || strings.HasSuffix(urn, ":"+project+":"+name))
 }
 
 // isRefused reports whether the cloud has answered, and a retry fails until somebody has changed what its text names.

@@ -4,9 +4,6 @@ package autopilot
 
 import (
 	"testing"
-	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
@@ -39,60 +36,5 @@ func TestAllowedRefusesInstancesThatItDoesNotList(t *testing.T) {
 		if got := tc.allowed.Refuses(tc.spec, tc.target); (got != "") != tc.refuses {
 			t.Errorf("%s: %q", name, got)
 		}
-	}
-}
-
-func TestTargetArmedFirstManagesInstance(t *testing.T) {
-	t.Parallel()
-	all := Allowed{v1alpha1.ApplyCloud, []string{"*/*"}}
-	day := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
-	target := func(namespace string, created time.Time, armed bool) *Target {
-		of := &v1alpha1.RdsAutopilot{Status: v1alpha1.Status{Instance: &v1alpha1.Instance{ID: "a"}, Switch: v1alpha1.SwitchOn}}
-		if armed {
-			of.Status.Alarms.Rules = []v1alpha1.Rule{{AlarmID: "al", Dimension: "rds_cluster_id:a"}}
-		}
-		return &Target{Namespace: namespace, Name: "db", InstanceID: "a", Created: created, Autopilot: of}
-	}
-	with := func(t *Target, change func(*Target)) *Target { change(t); return t }
-	noRds := func(t *Target) *Target { t.NoRds = true; return t }
-	operator, younger := Allowed{Apply: v1alpha1.ApplyOperator}, target("shop", day.Add(time.Hour), false)
-	for name, tc := range map[string]struct {
-		allowed Allowed
-		targets []*Target
-		first   string // namespace
-	}{
-		"alone":                              {all, []*Target{target("shop", day, false)}, "shop"},
-		"armed, although younger":            {all, []*Target{target("old", day, false), target("shop", day.Add(time.Hour), true)}, "shop"},
-		"the older of two":                   {all, []*Target{target("young", day.Add(time.Hour), false), target("shop", day, false)}, "shop"},
-		"the older of two that are armed":    {all, []*Target{target("young", day.Add(time.Hour), true), target("shop", day, true)}, "shop"},
-		"of the same age, the first by name": {all, []*Target{target("shop", day, false), target("a", day, false)}, "a"},
-		"an instance that is not listed for its namespace": {
-			Allowed{v1alpha1.ApplyOperator, []string{"shop/*"}}, []*Target{target("a", day, true), target("shop", day.Add(time.Hour), false)}, "shop",
-		},
-		"none is listed":               {Allowed{v1alpha1.ApplyOperator, []string{"shop/*"}}, []*Target{target("a", day, true)}, ""},
-		"off by its mode":              {all, []*Target{with(target("a", day, true), func(t *Target) { t.Autopilot.Spec.Mode = v1alpha1.ModeOff }), younger}, "shop"},
-		"off by spec.autopilot":        {all, []*Target{with(target("a", day, true), func(t *Target) { t.Switch = v1alpha1.SwitchOff }), younger}, "shop"},
-		"off by the last switch":       {all, []*Target{with(target("a", day, true), func(t *Target) { t.Autopilot.Status.Switch = v1alpha1.SwitchOff }), younger}, "shop"},
-		"an Rds that is being deleted": {all, []*Target{with(target("a", day, true), func(t *Target) { t.Deleting = true }), younger}, "shop"},
-		"an RdsAutopilot that is being deleted": {
-			all, []*Target{with(target("a", day, true), func(t *Target) { t.Autopilot.DeletionTimestamp = &metav1.Time{Time: day} }), younger}, "shop",
-		},
-		"an Rds without autopilot":            {all, []*Target{with(target("a", day, false), func(t *Target) { t.Autopilot = nil }), younger}, "shop"},
-		"an Rds that gets its RdsAutopilot":   {all, []*Target{with(target("a", day, false), func(t *Target) { t.Autopilot, t.Switch = nil, v1alpha1.SwitchOn }), younger}, "a"},
-		"one whose spec.apply is not allowed": {operator, []*Target{with(target("a", day, true), func(t *Target) { t.Autopilot.Spec.Apply = v1alpha1.ApplyCloud }), younger}, "shop"},
-		"without an Rds where only the operator applies": {
-			operator, []*Target{noRds(target("a", day, false)), target("shop", day.Add(time.Hour), false)}, "shop",
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			got := ""
-			if first := tc.allowed.FirstClaim(tc.targets, v1alpha1.ModeAuto); first != nil {
-				got = first.Namespace
-			}
-			if got != tc.first {
-				t.Errorf("%q manages the instance, want %q", got, tc.first)
-			}
-		})
 	}
 }

@@ -46,7 +46,7 @@ func newStatusCollector(kube Kubernetes, now func() time.Time) statusCollector {
 		notArmed:   desc("not_armed", "RdsAutopilots whose condition Armed is not True, by its reason. NotYet: not checked yet.", "reason"),
 		readOnly:   desc("read_only", "RdsAutopilots whose database is read-only, by its used space or because it is in STORAGE FULL, without those that are off or have no instance."),
 		storage:    desc("storage_bytes", "Storage of all databases with a known instance. volume: size at their last check; cap: what their policies allow. A GB of the cloud counts as 10^9.", "kind"),
-		confirmed:  desc("subscription_confirmed", "1 if the subscription of the public URL is confirmed, so that alarms reach the service. 0 also while no database is on."),
+		confirmed:  desc("subscription_confirmed", "1 if the subscription of the public URL is confirmed, so that alarms reach the service, or if no database is on; else 0."),
 		pending: desc("pending_changes",
 			"Requested changes, by us or by others, that are not completed. stalled: for 15 minutes or more with the instance ACTIVE.", "kind", "stalled"),
 		conditions: desc("conditions", "RdsAutopilots with that condition True. Armed is in rds_autopilot_autopilots.",
@@ -125,7 +125,7 @@ func (c statusCollector) Collect(ch chan<- prometheus.Metric) {
 		}
 	}
 	confirmed := 0.0
-	if c.kube.Topic().State == v1alpha1.SubscriptionConfirmed {
+	if t := c.kube.Topic(); t.State == v1alpha1.SubscriptionConfirmed || t == (v1alpha1.Topic{}) {
 		confirmed = 1
 	}
 	ch <- prometheus.MustNewConstMetric(c.confirmed, prometheus.GaugeValue, confirmed)

@@ -160,9 +160,11 @@ func rows() []row {
 		// The instance is known, allowed, in the cloud, and claimed by this object.
 		{"instance not allowed", off(autopilot.ReasonNotAllowed, "--allowed-instances does not allow it"), storage(93),
 			stops(autopilot.ReasonNotAllowed, 0, "--allowed-instances does not allow it")},
-		{"instance claimed by another object", claimed, storage(93), stops(autopilot.ReasonInstanceUnknown, recheck,
-			"shop/orders names the same instance and was first, so it alone manages the instance. ",
-			"Remove the id from one of the two objects")},
+		{"instance claimed by another object", claimed, storage(93), stops(autopilot.ReasonInstanceClaimed, recheck,
+			"shop/orders manages this instance: its alarm rules autopilot_shop_orders_* watch it. ",
+			"Turn one of the two off, or delete the rules if that cluster is gone")},
+		{"no rule of its own yet", unclaimed, storage(93), undecided(recheck)},
+		{"no rule of its own, because Cloud Eye creates none", all(unclaimed, ruleRefused), storage(93), makes("110")},
 
 		// A recent measurement is at or over the threshold.
 		{"states of the rules cannot be read, alarm signal of 31 minutes ago", failing(alarmState),

@@ -63,7 +63,13 @@ func newSpec(c *autopilot.Case) { c.Generation++ }
 
 func metricOff(c *autopilot.Case) { c.Spec.Flavor.CPU.Enabled = new(false) }
 
-func claimed(c *autopilot.Case) { c.Claim = "shop/orders" }
+func claimed(c *autopilot.Case) {
+	c.Claim = v1alpha1.Claim{By: "shop/orders", Rules: "autopilot_shop_orders_*"}
+}
+
+func unclaimed(c *autopilot.Case) { c.Claim = v1alpha1.Claim{} }
+
+func ruleRefused(c *autopilot.Case) { c.Status.Alarms.Refused = "1000 of 1000 alarm rules used" }
 
 func otherFlavor(c *autopilot.Case) { c.Wanted.Flavor = "rds.mysql.n1.large.4" }
 

@@ -78,8 +78,8 @@ func orders() []struct {
 		want, swapped autopilot.Reason
 	}{
 		{inForce, isOn, metricOff, cleared(cpu), autopilot.ReasonAlarmCleared, autopilot.ReasonNotEnabled},
-		{isOn, isKnown, all(metricOff, claimed), cpu, autopilot.ReasonNotEnabled, autopilot.ReasonInstanceUnknown},
-		{isKnown, hasEvidence, claimed, cases.StorageAt(84), autopilot.ReasonInstanceUnknown, autopilot.ReasonBelowThreshold},
+		{isOn, isKnown, all(metricOff, claimed), cpu, autopilot.ReasonNotEnabled, autopilot.ReasonInstanceClaimed},
+		{isKnown, hasEvidence, claimed, cases.StorageAt(84), autopilot.ReasonInstanceClaimed, autopilot.ReasonBelowThreshold},
 		{hasEvidence, notPending, cases.PendingVolume(time.Minute), cases.StorageAt(84), autopilot.ReasonBelowThreshold,
 			autopilot.ReasonChangePending},
 		{notPending, notReverted, all(cases.PendingVolume(time.Minute), cases.Changed(3*time.Hour, "99.0"),

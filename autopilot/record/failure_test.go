@@ -363,11 +363,11 @@ func TestUpdateWarningsReportsAWaitOfSixHoursForTheFleetLimitOnce(t *testing.T) 
 func TestArmedIsFalseWithAnInvalidWindow(t *testing.T) {
 	spec := cases.Policy()
 	spec.Flavor.Window = &v1alpha1.Window{Start: "01:00", End: "05:00", TimeZone: "Europe/Berln"}
-	rules := v1alpha1.Alarms{Subscription: v1alpha1.SubscriptionConfirmed}
+	rules := v1alpha1.Alarms{}
 	for _, m := range autopilot.Metrics() {
 		rules.Rules = append(rules.Rules, v1alpha1.Rule{Metric: m, AlarmID: "al-" + string(m), State: v1alpha1.StateOK})
 	}
-	ok, reason, message := Armed(spec, rules, cases.Noon())
+	ok, reason, message := Armed(spec, rules, v1alpha1.Topic{State: v1alpha1.SubscriptionConfirmed}, cases.Noon())
 	if ok || reason != string(autopilot.ReasonPolicyInvalid) || !strings.Contains(message, "Europe/Berln") {
 		t.Errorf("armed %t, %s: %s", ok, reason, message)
 	}

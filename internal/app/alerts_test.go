@@ -64,6 +64,8 @@ type emptyCluster struct{ controller.Kubernetes }
 
 func (emptyCluster) EachAutopilot(func(*v1alpha1.RdsAutopilot)) {}
 
+func (emptyCluster) Topic() v1alpha1.Topic { return v1alpha1.Topic{} }
+
 // family is one metric, with the values of each label.
 type family struct {
 	labels     map[string]map[string]bool

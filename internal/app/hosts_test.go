@@ -15,28 +15,6 @@ func (w *regionOfCloud) Region() string  { return w.region }
 func (w *regionOfCloud) SMNHost() string { return w.smn }
 
 // projectOfCloud is a cloud whose project is empty before the first login.
-type projectOfCloud string
-
-func (projectOfCloud) Region() string      { return "eu-de" }
-func (p projectOfCloud) ProjectID() string { return string(p) }
-
-func TestTopicIsOursInAnyProjectUntilOursIsKnown(t *testing.T) {
-	for _, tc := range []struct {
-		project, urn string
-		ours         bool
-	}{
-		{"ours", "urn:smn:eu-de:ours:autopilot_ns_db_12345678", true},
-		{"ours", "urn:smn:eu-de:theirs:autopilot_ns_db_12345678", false},
-		{"", "urn:smn:eu-de:ours:autopilot_ns_db_12345678", true},
-		{"", "urn:smn:eu-nl:ours:autopilot_ns_db_12345678", false},
-		{"", "urn:smn:eu-de:ours:another_ns_db_12345678", false},
-	} {
-		if got := ourTopics(projectOfCloud(tc.project))(tc.urn); got != tc.ours {
-			t.Errorf("project %q: %s is ours: %t", tc.project, tc.urn, got)
-		}
-	}
-}
-
 func TestHostsFollowTheCatalogueAndTheRegion(t *testing.T) {
 	const ch2 = "smn.eu-ch2.sc.otc.t-systems.com"
 	override := map[string]string{"smn": "https://proxy.example"}

@@ -3,7 +3,6 @@
 package cloud
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -17,6 +16,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/mcsps/rds-autopilot/alarms"
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/autopilot/controller"
 	"github.com/mcsps/rds-autopilot/internal/otc"
@@ -223,7 +223,7 @@ func TestInventedInstancesShareOneListIn30Seconds(t *testing.T) {
 		r := newReads(t, 5, simcloud.Options{})
 		known := r.add(t, 1)[0]
 		observer := controller.Observer{Instances: r, Mode: v1alpha1.ModeAuto, Log: zap.NewNop(), Now: time.Now,
-			Claims: func(context.Context, string) ([]*autopilot.Target, error) { return nil, nil }}
+			Claims: alarms.New(alarms.Options{Lister: r, Now: time.Now})}
 		observe := func(id string) autopilot.Case {
 			t.Helper()
 			c, err := observer.Observe(t.Context(), &autopilot.Target{InstanceID: id}, &v1alpha1.RdsAutopilot{}, time.Now().Add(-time.Minute))
@@ -293,8 +293,8 @@ func TestUsedSpaceThatCannotBeTrueIsMissing(t *testing.T) {
 	}
 }
 
-// A snapshot uses the list of rules that the alarm states of the same sweep have read.
-func TestSnapshotSharesRulesWithAlarmStates(t *testing.T) {
+// Arming uses the list of rules that the alarm states of the same sweep have read.
+func TestRulesAreSharedWithAlarmStates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newReads(t, 5, simcloud.Options{})
 		begin := time.Now()
@@ -302,7 +302,7 @@ func TestSnapshotSharesRulesWithAlarmStates(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
-		if _, err := r.Snapshot(t.Context(), begin); err != nil || r.sim.Count("ces", "ListAlarms") != 1 {
+		if _, err := r.Rules(t.Context(), begin); err != nil || r.sim.Count("ces", "ListAlarms") != 1 {
 			t.Errorf("%v, %d lists of rules; want one", err, r.sim.Count("ces", "ListAlarms"))
 		}
 	})

@@ -61,6 +61,7 @@ func Quiet(alarms ...autopilot.Alarm) autopilot.Case {
 			ID: "id", Status: autopilot.StatusActive, Engine: "MySQL", Version: "8.0", Mode: "single", Flavor: code,
 			VCPUs: 8, MemoryGB: 32, VolumeGB: 100, Zones: []string{"eu-de-01", "eu-de-02"},
 		},
+		Claim:  v1alpha1.Claim{Holds: true},
 		Alarms: alarms,
 		Status: v1alpha1.Status{
 			Instance: &v1alpha1.Instance{

@@ -84,7 +84,7 @@ func (s *service) check(minute int, inst autopilot.Instance, e autopilot.Evidenc
 	}
 	c := autopilot.Case{
 		Now: now, Mode: v1alpha1.ModeAuto, Spec: s.spec, Generation: 1, Recheck: recheckSeconds * time.Second, Wanted: s.wanted,
-		IsSweep: isSweep, Instance: &inst, Status: s.status,
+		IsSweep: isSweep, Instance: &inst, Claim: v1alpha1.Claim{Holds: true}, Status: s.status,
 	}
 	f := record.FollowUp(c)
 	c.Status = f.Status
