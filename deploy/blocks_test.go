@@ -147,7 +147,7 @@ func paths(value map[string]any, to []string) (all [][]string) {
 func TestChartSchemaAcceptsEveryFlagOfServe(t *testing.T) {
 	// The chart has values of their own for these, or fixes them in the pod.
 	elsewhere := []string{
-		"public-url", "mode", "watch-namespaces", "webhook-addr", "admin-addr", "kubeconfig", "context", "lease-namespace", "lease-name",
+		"public-url", "mode", "watch-namespaces", "webhook-addr", "admin-addr", "kubeconfig", "context", "lease-namespace",
 		"system-namespace",
 	}
 	var flags []string

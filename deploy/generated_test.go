@@ -105,19 +105,3 @@ func checkGenerated(t *testing.T, file, got, want string) {
 		t.Errorf("%s is stale: run make generate (-generated +file):\n%s", file, diff)
 	}
 }
-
-// The chart's guard knows the newer of two definitions by this annotation of the CRD. Versions only add fields, so the number
-// only grows.
-func TestTheNumberOfFieldsIsGenerated(t *testing.T) {
-	const key = "autopilot.otc.mcsps.de/fields"
-	n := 0
-	eachProperty("", schemaOf(t, autopilotCRD), func(string, map[string]any) { n++ })
-	line := regexp.MustCompile(`(?m)^  annotations:\n(?:    ` + regexp.QuoteMeta(key) + `: .*\n)?`)
-	for _, file := range []string{"deploy/" + autopilotCRD, "deploy/chart/files/rdsautopilots.yaml"} {
-		text := document(t, file)
-		if len(line.FindAllString(text, -1)) != 1 || n < 100 {
-			t.Fatalf("%s has no annotations, or %d fields", file, n)
-		}
-		checkGenerated(t, file, text, line.ReplaceAllLiteralString(text, "  annotations:\n    "+key+": "+strconv.Quote(strconv.Itoa(n))+"\n"))
-	}
-}

@@ -21,6 +21,9 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s"
 )
 
+// leaseName is the name of the leader's lease. Two installations in one namespace would be one.
+const leaseName = "rds-autopilot"
+
 // drainLimit is how long a stopping server waits for requests in flight before it closes their connections.
 const drainLimit = 5 * time.Second
 
@@ -137,7 +140,7 @@ func (a *App) lead(ctx context.Context) error {
 		return nil
 	}
 	lease := k8s.Lease{
-		Namespace: a.options.LeaseNamespace, Name: a.options.LeaseName, Pod: a.options.Env("POD_NAME"),
+		Namespace: a.options.LeaseNamespace, Name: leaseName, Pod: a.options.Env("POD_NAME"),
 		OnLeader: func(pod string) { a.leading.Store(pod) },
 		OnChange: func(leading bool) {
 			a.log.Info("leadership", zap.Bool("leading", leading))

@@ -43,7 +43,6 @@ type Options struct {
 
 	LeaderElect    bool
 	LeaseNamespace string        // empty means the pod's own
-	LeaseName      string        // differs between installations in one namespace
 	System         string        // namespace whose uid is the cluster's id
 	DrainDelay     time.Duration // how long the receiver accepts messages after the context has ended
 
@@ -68,7 +67,7 @@ type Options struct {
 func Defaults() Options {
 	return Options{
 		Mode: v1alpha1.ModeAuto, Allowed: autopilot.Allowed{Apply: v1alpha1.ApplyOperator}, MaxMessageAge: time.Hour,
-		Sweep: 5 * time.Minute, Recheck: 30 * time.Second, MaxFlavorChanges: 3, LeaderElect: true, LeaseName: "rds-autopilot",
+		Sweep: 5 * time.Minute, Recheck: 30 * time.Second, MaxFlavorChanges: 3, LeaderElect: true,
 		System: "kube-system", StatusPage: true, DrainDelay: 5 * time.Second, CloudRate: 5, Now: time.Now,
 	}
 }

@@ -42,7 +42,6 @@ func (o *Options) Validate() error {
 		{o.CloudRate > 0, "--cloud-rate: want more than 0"},
 		{o.validEndpoints(), "--endpoint: want smn, ces or rds, then = and a URL"},
 		{o.MaxMessageAge > 0, "--max-message-age: want more than 0"},
-		{!o.LeaderElect || o.LeaseName != "", "--lease-name: want a name"},
 		{o.Sweep > 0, "--sweep-interval: want more than 0"},
 		{o.Recheck > 0, "--recheck-interval: want more than 0"},
 		{o.MaxFlavorChanges > 0, "--max-flavor-changes: want more than 0"},

@@ -146,15 +146,12 @@ this message appears. */}}
 {{- toYaml $url }}
 {{- end }}
 
-{{- /* The environment of every container of this image. The flags of serve are variables and not arguments, so that helm test,
-the check before an upgrade and "kubectl exec … -- rds-autopilot doctor" have them too. */}}
+{{- /* The environment of every container of this image. The flags of serve are variables and not arguments, so that helm test and "kubectl exec … -- rds-autopilot doctor" have them too. */}}
 {{- define "rds-autopilot.env" -}}
 - name: RDS_AUTOPILOT_PUBLIC_URL
   value: {{ required "publicURL is required: the URL that the cloud posts alarms to, for instance https://autopilot.example.com/smn" .Values.publicURL | quote }}
 - name: RDS_AUTOPILOT_MODE
   value: {{ .Values.mode | quote }}
-- name: RDS_AUTOPILOT_LEASE_NAME
-  value: {{ include "rds-autopilot.fullname" . | quote }}
 - name: RDS_AUTOPILOT_SYSTEM_NAMESPACE
   value: {{ .Values.systemNamespace | quote }}
 {{- with .Values.watchNamespaces }}
@@ -165,9 +162,6 @@ the check before an upgrade and "kubectl exec … -- rds-autopilot doctor" have 
 - name: RDS_AUTOPILOT_{{ $flag | upper | replace "-" "_" }}
   value: {{ kindIs "slice" $value | ternary (join "," $value) (toString $value) | quote }}
 {{- end }}
-# What uninstall-check advises names the release.
-- name: RDS_AUTOPILOT_RELEASE
-  value: {{ .Release.Name | quote }}
 {{- if eq .Values.credentials.form "File" }}
 # The cloud in clouds.yaml. Credentials are a file, because a changed Secret updates a file without a restart.
 - name: OS_CLOUD
@@ -245,11 +239,6 @@ OpenShift gives each namespace its own ids and refuses pods with others, so the 
 restartPolicy: Never
 activeDeadlineSeconds: 120
 {{ include "rds-autopilot.pod" . }}
-{{- end }}
-
-{{- /* The service gives the ConfigMap the same name: k8s.HoldName. */}}
-{{- define "rds-autopilot.holdName" -}}
-{{ include "rds-autopilot.fullname" . }}-in-use
 {{- end }}
 
 {{- /* The metadata of a pod that Helm runs: root, suffix, annotations. Its name differs from that of the Deployment's pods, so
