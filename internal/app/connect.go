@@ -36,7 +36,7 @@ func ConnectCloud(ctx context.Context, o Options, reg prometheus.Registerer, pat
 	}
 	c, err := otc.Connect(ctx, otc.Options{
 		Env: o.Env, Endpoints: o.Endpoints, Rate: o.CloudRate, Registerer: reg, Log: o.Log.Named("cloud"), Patient: patient,
-		Transport: o.Transport, Now: o.Now, Observe: o.Observe, Record: o.Record,
+		Transport: o.Transport, Now: o.Now,
 	})
 	if errors.Is(err, otc.ErrCredentials) {
 		return nil, fmt.Errorf("connect to the cloud: the cloud refused the credentials in OS_* or clouds.yaml: %w", err)

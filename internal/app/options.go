@@ -11,7 +11,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
-	"github.com/mcsps/rds-autopilot/internal/otc"
 	"github.com/mcsps/rds-autopilot/internal/trust"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
@@ -51,11 +50,7 @@ type Options struct {
 	Endpoints map[string]string // URL by service, in place of the catalogue's
 	// Transport sends the requests to the cloud's API; nil is the default one.
 	Transport http.RoundTripper
-	// Observe is called with every answer of the cloud; may be nil.
-	Observe func(otc.Answer)
-	// Record wraps the transport to the cloud's API in one that records; may be nil.
-	Record func(base http.RoundTripper, secrets ...string) http.RoundTripper
-	Env    func(string) string // OS_* credentials, and POD_NAME if the host name differs from the pod's name
+	Env       func(string) string // OS_* credentials, and POD_NAME if the host name differs from the pod's name
 
 	StatusPage bool // serve the status page at / of the admin address
 

@@ -143,18 +143,14 @@ func (f *fleet) runOperator() {
 
 // routes delivers the messages of SMN to the receivers, by host.
 type routes struct {
-	mu     sync.Mutex
-	by     map[string]*fleet
-	doctor http.RoundTripper // to the receiver of doctor --listen
+	mu sync.Mutex
+	by map[string]*fleet
 }
 
 func (r *routes) RoundTrip(req *http.Request) (*http.Response, error) {
 	r.mu.Lock()
-	f, doctor := r.by[req.URL.Host], r.doctor
+	f := r.by[req.URL.Host]
 	r.mu.Unlock()
-	if req.URL.Host == doctorHost {
-		return doctor.RoundTrip(req)
-	}
 	if f == nil {
 		return nil, fmt.Errorf("no such host %s", req.URL.Host)
 	}
