@@ -6,12 +6,14 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/internal/trust"
+	"github.com/mcsps/rds-autopilot/k8s"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -57,6 +59,31 @@ type Options struct {
 	Version string // of this build
 	Log     *zap.Logger
 	Now     func() time.Time
+}
+
+// ownNamespace returns the namespace of the service, or an empty text if the process is not in a pod and no flag names
+// it.
+func (o Options) ownNamespace() string {
+	ns, err := k8s.LeaseNamespace(o.LeaseNamespace)
+	if err != nil {
+		return ""
+	}
+	return ns
+}
+
+// watched returns the namespaces to watch; none means all. The service's own one is always among them, because doctor
+// rehearses there.
+func (o Options) watched() []string {
+	if own := o.ownNamespace(); len(o.Namespaces) > 0 && own != "" {
+		return append(slices.Clone(o.Namespaces), own)
+	}
+	return o.Namespaces
+}
+
+// allowed returns the administrator's limits, with the service's own namespace.
+func (o Options) allowed() autopilot.Allowed {
+	o.Allowed.OwnNamespace = o.ownNamespace()
+	return o.Allowed
 }
 
 // Defaults returns the options that have a default.

@@ -98,7 +98,7 @@ func (p planner) observe(ctx context.Context, t *autopilot.Target) (*situation, 
 	}
 	observer := controller.Observer{
 		Instances: p.cloud, Mode: p.options.Mode, Recheck: p.options.Recheck, Log: p.options.Log, Now: p.options.Now,
-		Allowed: p.options.Allowed,
+		Allowed: p.options.allowed(),
 		Claims: func(ctx context.Context, id string) ([]*autopilot.Target, error) {
 			return p.claims(ctx, s, id, t.Namespace)
 		},
@@ -106,7 +106,7 @@ func (p planner) observe(ctx context.Context, t *autopilot.Target) (*situation, 
 	if s.Case, err = observer.Observe(ctx, t, rap, p.options.Now()); err != nil {
 		return nil, err
 	}
-	s.Off = autopilot.OffFor(t, rap, rap.Status.Switch, p.options.Mode, p.options.Allowed)
+	s.Off = autopilot.OffFor(t, rap, rap.Status.Switch, p.options.Mode, p.options.allowed())
 	if s.Off.Message != "" {
 		s.note("%s", s.Off.Message)
 	}

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bubble
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/mcsps/rds-autopilot/internal/doctor"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+	"github.com/mcsps/rds-autopilot/test/level"
+	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
+	simkube "github.com/mcsps/rds-autopilot/test/sim/kube"
+)
+
+// own is the namespace of the service.
+const own = "kube-public"
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// rehearsal is a world for doctor: a service, a managed database, and an instance that nobody manages.
+type rehearsal struct {
+	*fleet
+	service flags
+	free    string // id of that instance
+	refused string // resource that the user of doctor must not create
+	change  func(*doctor.Options)
+	lines   []doctor.Line
+}
+
+func newRehearsal(t *testing.T) *rehearsal {
+	t.Helper()
+	r := &rehearsal{fleet: newFleet(t, simcloud.Settings{}), service: flags{sweep: 2 * time.Minute, own: own}}
+	r.free = r.addInstance(simcloud.Instance{Flavor: twoVCPUs, VolumeGB: 100, Workload: simcloud.Workload{UsedGB: 40, CPUDemand: 0.6}}).ID
+	r.change = func(*doctor.Options) {}
+	return r
+}
+
+// run runs doctor beside the service, and returns whether it succeeded.
+func (r *rehearsal) run(ctx context.Context) bool {
+	r.t.Helper()
+	r.database("default", "db", smallInstance())
+	r.start(r.service)
+	time.Sleep(30 * time.Minute) // until there is data
+	return r.runDoctor(ctx)
+}
+
+func (r *rehearsal) runDoctor(ctx context.Context) bool {
+	o := r.options(r.sim)
+	o.LeaseNamespace, o.LeaseName, o.System, o.CloudRate, o.Allowed = own, "rds-autopilot", "kube-system", 1000, r.service.allowed
+	with := doctor.Options{
+		Options: o, Kube: r.reviewed(r.kube.Config()), Web: &http.Client{Transport: r.routes},
+		Report: func(l doctor.Line) { r.lines = append(r.lines, l) },
+	}
+	if r.service.smn != nil {
+		with.SMNClient = smnClient(r.service.smn)
+	}
+	r.change(&with)
+	r.lines = nil
+	return doctor.Run(ctx, with)
+}
+
+// reviewed answers reviews of the own rights, which the API server of a bubble does not have.
+func (r *rehearsal) reviewed(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTrip(func(req *http.Request) (*http.Response, error) {
+			if !strings.HasSuffix(req.URL.Path, "/selfsubjectaccessreviews") {
+				return next.RoundTrip(req)
+			}
+			sent, err := io.ReadAll(req.Body)
+			if err != nil {
+				return nil, err
+			}
+			allowed := "true"
+			if r.refused != "" && strings.Contains(string(sent), `"resource":"`+r.refused+`"`) {
+				allowed = "false"
+			}
+			return &http.Response{StatusCode: http.StatusCreated, Request: req, Header: http.Header{"Content-Type": {"application/json"}},
+				Body: io.NopCloser(strings.NewReader(`{"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1","status":{"allowed":` + allowed + `}}`))}, nil
+		})
+	})
+	return config
+}
+
+func (r *rehearsal) output() string {
+	var all strings.Builder
+	for _, l := range r.lines {
+		all.WriteString(l.String())
+	}
+	return all.String()
+}
+
+// checkLeftNothing fails if anything of the rehearsal is in the cluster or in the cloud.
+func (r *rehearsal) checkLeftNothing() {
+	r.t.Helper()
+	for _, a := range r.autopilots() {
+		if a.Name == doctor.Name {
+			r.t.Errorf("RdsAutopilot %s/%s is left", a.Namespace, a.Name)
+		}
+	}
+	for _, rule := range r.sim.Rules() {
+		if strings.Contains(rule.Name, doctor.Name) {
+			r.t.Errorf("the rule %s is left", rule.Name)
+		}
+	}
+}
+
+func TestDoctorRehearsesAnAlarmAndLeavesNothing(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
+		r := newRehearsal(t)
+		r.service.namespaces = []string{"default"} // the service watches its own namespace as well
+		before := r.requested
+		if !r.run(t.Context()) {
+			t.Errorf("doctor fails:\n%s", r.output())
+		}
+		want := []string{"kubernetes", "rights", "login", "lists", "hosts", "url", "quota", "leftover", "instance", "created", "observed",
+			"armed", "topic", "alarm", "decision", "removed"}
+		var steps []string
+		for _, l := range r.lines {
+			if steps = append(steps, l.Step); l.State != doctor.OK || l.Do != "" {
+				t.Errorf("%+v", l)
+			}
+		}
+		if !slices.Equal(steps, want) {
+			t.Errorf("the steps are %v, want %v", steps, want)
+		}
+		t.Log("\n" + r.output())
+		r.checkLeftNothing()
+		_ = before
+	})
+}
+
+func TestDoctorSaysWhatIsWrongAndWhatToDo(t *testing.T) {
+	env := func(key, value string) func(*rehearsal) {
+		return func(r *rehearsal) {
+			r.change = func(o *doctor.Options) {
+				was := o.Env
+				o.Env = func(k string) string {
+					if k == key {
+						return value
+					}
+					return was(k)
+				}
+			}
+		}
+	}
+	const denied = `{"error_code":"IAM.0001","error_msg":"Access denied"}`
+	forbid := func(operation string) func(*rehearsal) {
+		return func(r *rehearsal) {
+			r.setFault(faultOf(simcloud.Fault{Status: http.StatusForbidden, Body: denied}, operation))
+		}
+	}
+	unreachable := func(of func(*rehearsal) string) func(*rehearsal) {
+		return func(r *rehearsal) {
+			r.service.smn = roundTrip(func(req *http.Request) (*http.Response, error) {
+				if req.URL.Host == of(r) {
+					return nil, errors.New("dial tcp: connection refused")
+				}
+				return r.sim.RoundTrip(req)
+			})
+		}
+	}
+	// publicly makes the public URL answer neither SMN nor doctor.
+	publicly := func(err error) func(*rehearsal) {
+		return func(r *rehearsal) {
+			r.routes.refuse = err
+		}
+	}
+	for name, tc := range map[string]struct {
+		change         func(*rehearsal)
+		step, text, do string
+	}{
+		"wrong password":          {env("OS_PASSWORD", "wrong"), "login", "refused the credentials", "Check user, password"},
+		"wrong region":            {env("OS_REGION_NAME", "eu-xx"), "login", "region eu-xx", "Set OS_REGION_NAME"},
+		"missing right to read":   {forbid("ListAlarms"), "lists", "ListRules: 403", "the right ces:alarms:list"},
+		"missing right to create": {forbid("CreateAlarm"), "armed", "CreateRule: 403", "the right ces:alarms:create"},
+		"no CRD": {func(r *rehearsal) {
+			kube, err := simkube.New(simkube.Options{CRDs: crds[:1], Seed: "x"})
+			r.must(err)
+			r.change = func(o *doctor.Options) { o.Kube = kube.Config() }
+		}, "kubernetes", "rdsautopilots.autopilot.otc.mcsps.de is not installed", "kubectl apply -f deploy/crds"},
+		"no right in Kubernetes": {func(r *rehearsal) { r.refused = "events" }, "rights", "create events", "RBAC"},
+		"unknown namespace": {func(r *rehearsal) {
+			r.change = func(o *doctor.Options) { o.LeaseNamespace = "" }
+		}, "kubernetes", "not in a pod", "--lease-namespace"},
+		"quota of rules": {func(r *rehearsal) {
+			r.sim.Configure(func(s *simcloud.Settings) { s.RuleQuota = 3 })
+		}, "quota", "3 of 3", "higher quota"},
+		"quota of topics": {func(r *rehearsal) {
+			r.sim.Configure(func(s *simcloud.Settings) { s.TopicQuota = 1 })
+		}, "armed", "QuotaExceeded", "higher quota"},
+		"no instance": {func(r *rehearsal) { r.sim.RemoveInstance(r.free) }, "instance", "All instances are managed", "create a small one"},
+		"no such instance": {func(r *rehearsal) {
+			r.change = func(o *doctor.Options) { o.Instance = "0a1b" }
+		}, "instance", "no instance 0a1b", "Check the id"},
+		"certificate host not reachable": {unreachable(func(r *rehearsal) string { return r.sim.CertHost() }), "hosts",
+			"signing certificates is not reachable", "Allow the pod"},
+		"console not reachable": {unreachable(func(r *rehearsal) string { return r.sim.ConfirmHost() }), "hosts",
+			"confirmation links is not reachable", "--smn-confirm-hosts"},
+		"confirmation host not allowed": {func(r *rehearsal) {
+			r.sim.Configure(func(s *simcloud.Settings) { s.ConfirmOnOtherHost = true })
+		}, "armed", `is not in --smn-confirm-hosts`, "--smn-confirm-hosts"},
+		"certificates on another host": {func(r *rehearsal) {
+			r.sim.Configure(func(s *simcloud.Settings) { s.CertOnOtherHost = true })
+		}, "armed", "SubscriptionPending", "--smn-cert-hosts"},
+		"DNS":      {publicly(&net.DNSError{Err: "no such host", IsNotFound: true}), "armed", "SubscriptionPending", "DNS record"},
+		"TLS":      {publicly(x509.UnknownAuthorityError{}), "armed", "SubscriptionPending", "certificate of a public CA"},
+		"firewall": {publicly(errors.New("i/o timeout")), "armed", "SubscriptionPending", "firewall"},
+		"Ingress path": {func(r *rehearsal) {
+			r.change = func(o *doctor.Options) {
+				o.PublicURL = &url.URL{Scheme: "https", Host: o.PublicURL.Host, Path: "/other"}
+			}
+		}, "topic", "no confirmed subscription", "the same --public-url"},
+		"private URL": {func(r *rehearsal) {
+			r.sim.Configure(func(s *simcloud.Settings) { s.RefusePrivateEndpoints = true })
+			r.public = "https://10.1.2.3"
+		}, "armed", "SubscriptionRefused", "public addresses only"},
+		"mode Off":          {func(r *rehearsal) { r.service.mode = v1alpha1.ModeOff }, "armed", "NotEnabled", "--mode"},
+		"another namespace": {func(r *rehearsal) { r.service.own = "default" }, "armed", "NotAllowed", "--lease-namespace"},
+		"alarms do not arrive": {func(r *rehearsal) {
+			r.sim.Configure(func(s *simcloud.Settings) { s.NoPublishByCloudEye = true })
+		}, "alarm", "is in alarm", "load balancer"},
+		"rules are not evaluated": {func(r *rehearsal) {
+			r.sim.Configure(func(s *simcloud.Settings) { s.RawRulesSleep = true })
+		}, "alarm", "is in ok", "Cloud Eye's console"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			level.InBubble(t, func(t *testing.T) {
+				r := newRehearsal(t)
+				tc.change(r)
+				if r.run(t.Context()) {
+					t.Error("doctor succeeds")
+				}
+				i := slices.IndexFunc(r.lines, func(l doctor.Line) bool { return l.State == doctor.Failed })
+				if i < 0 || r.lines[i].Step != tc.step || !strings.Contains(r.lines[i].Text, tc.text) || !strings.Contains(r.lines[i].Do, tc.do) {
+					t.Errorf("want %q %q %q:\n%s", tc.step, tc.text, tc.do, r.output())
+				}
+				t.Log("\n" + r.output())
+				r.checkLeftNothing()
+			})
+		})
+	}
+}
