@@ -65,8 +65,8 @@ func (c *Cluster) MissingRights(ctx context.Context, own string) (missing []stri
 		rdss = ""
 	}
 	for _, need := range []struct {
-		namespaces                         []string
-		group, resource, subresource, verb string
+		namespaces                          []string
+		group, resource, subresource, verbs string
 	}{
 		{c.namespaces, otcv1.Group, otcv1.Resource, "", rdss},
 		{c.namespaces, autopilotv1.Group, autopilotv1.Resource, "", "get list watch create patch delete"},
@@ -75,7 +75,7 @@ func (c *Cluster) MissingRights(ctx context.Context, own string) (missing []stri
 		{[]string{own}, "events.k8s.io", "events", "", "list"},
 	} {
 		for _, ns := range need.namespaces {
-			for _, verb := range strings.Fields(need.verb) {
+			for verb := range strings.FieldsSeq(need.verbs) {
 				review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 					ResourceAttributes: &authorizationv1.ResourceAttributes{
 						Namespace: ns, Group: need.group, Resource: need.resource, Subresource: need.subresource, Verb: verb,

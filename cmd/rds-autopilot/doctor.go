@@ -4,8 +4,10 @@ package main
 
 import (
 	"fmt"
+	"net/http"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
@@ -32,9 +34,6 @@ The exit code is 0 if every step has succeeded, 1 if one has failed, 2 if the ar
 	fs.StringVar(&instance, "instance", "", "`id` of the instance to rehearse with; empty means the first one that nobody manages")
 	o.receiver(fs, "`URL` that serve runs with; required")
 	o.connection(fs)
-	for _, name := range []string{"mode", "allow-apply", "allowed-instances"} {
-		fs.Lookup(name).Usage = "value that serve runs with: " + fs.Lookup(name).Usage
-	}
 	fs.StringSliceVar(&o.Namespaces, "watch-namespaces", nil, "comma separated `namespaces` that serve watches; empty means all")
 	fs.StringVar(&o.LeaseNamespace, "lease-namespace", "",
 		"`namespace` of the service, required outside a pod; empty means the pod's own")
@@ -50,8 +49,11 @@ The exit code is 0 if every step has succeeded, 1 if one has failed, 2 if the ar
 		}
 		signal.Ignore(syscall.SIGPIPE) // of a reader of the output that has ended, such as head
 		o.Log = zap.NewNop()
-		report := func(l doctor.Line) { fmt.Fprint(c.OutOrStdout(), l) }
-		if !doctor.Run(c.Context(), doctor.Options{Options: o.Options, Kube: config, Instance: instance, Report: report}) {
+		noRedirect := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+		if !doctor.Run(c.Context(), doctor.Options{
+			Options: o.Options, Kube: config, Instance: instance, Web: &http.Client{Timeout: 10 * time.Second, CheckRedirect: noRedirect},
+			Report: func(l doctor.Line) { fmt.Fprint(c.OutOrStdout(), l) },
+		}) {
 			return errCheckFailed
 		}
 		return nil

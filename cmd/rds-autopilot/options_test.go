@@ -50,7 +50,7 @@ func TestFlagsThatAreNotGivenComeFromTheEnvironment(t *testing.T) {
 	}
 }
 
-// The chart sets variables and no flags. So "kubectl exec … -- rds-autopilot plan" has the settings of serve,
+// The chart sets variables and no flags. So "kubectl exec … -- rds-autopilot plan" and doctor have the settings of serve,
 // unless a flag has a short form, which excludes it from the environment.
 func TestEveryFlagOfServeComesFromTheEnvironmentInEachCommand(t *testing.T) {
 	values := map[string]string{
@@ -94,7 +94,7 @@ func TestEveryFlagOfServeComesFromTheEnvironmentInEachCommand(t *testing.T) {
 			}
 		}
 	})
-	if shared["plan"] < 5 {
+	if shared["plan"] < 5 || shared["doctor"] < 10 {
 		t.Errorf("flags that a command shares with serve: %v", shared)
 	}
 }
@@ -147,11 +147,13 @@ func TestWrongCommandLinesAreOneLineAndExitCode2(t *testing.T) {
 		"plan -n shop a b":                                       "want the name of one",
 		"plan -n shop orders -o xml":                             "want table, json or yaml",
 		"plan -n shop orders --public-url https://a.example":     "--public-url",
-		"verify":                                 "-f is required",
-		"verify -f /nonexistent":                 "/nonexistent",
-		"verify -f - body.json":                  "want no arguments",
-		"verify -f - --smn-ca-file /nonexistent": "--smn-ca-file",
-		"verify -f - --smn-ca-file " + file:      "--smn-ca-file",
+		"verify":                                  "-f is required",
+		"verify -f /nonexistent":                  "/nonexistent",
+		"verify -f - body.json":                   "want no arguments",
+		"verify -f - --smn-ca-file /nonexistent":  "--smn-ca-file",
+		"verify -f - --smn-ca-file " + file:       "--smn-ca-file",
+		"doctor":                                  "--public-url is required",
+		"doctor --public-url https://a.example a": "want no arguments",
 	} {
 		var out, errs bytes.Buffer
 		code := run(ended, strings.Fields(line), environment(), strings.NewReader("{}"), &out, &errs)

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package doctor finds out whether an installation can do its job. It reads what the service needs, and then rehearses
+// with the running service: it creates an RdsAutopilot that only recommends, and waits for its alarm and its decision.
+// It changes nothing in the cloud itself: the running service creates and removes topic, subscription and rules.
 package doctor
 
 import (
@@ -17,23 +20,17 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// State is the outcome of a step.
-type State string
-
 // The states of a Line.
 const (
-	OK      State = "ok"
-	Note    State = "note" // it may be wrong: a later step decides
-	Failed  State = "FAILED"
-	Skipped State = "skipped"
+	OK     = "ok"
+	Note   = "note" // it may be wrong: a later step decides
+	Failed = "FAILED"
 )
 
 // Line is the result of one step.
 type Line struct {
-	Step  string
-	State State
-	Text  string
-	Do    string // the next step of the reader, if the step has not succeeded
+	Step, State, Text string
+	Do                string // what the reader can do, if the step has not succeeded
 }
 
 // String returns the result as one line, and a second one with what to do.
@@ -52,7 +49,7 @@ type Options struct {
 	Kube     *rest.Config
 	Instance string       // the id of the instance to rehearse with; empty means the first one that nobody manages
 	Report   func(Line)   // is called with each result as soon as it is known
-	Web      *http.Client // sends a request to the public URL; nil means a client that follows no redirect
+	Web      *http.Client // sends a request to the public URL
 }
 
 // doctor is one run.
@@ -74,29 +71,22 @@ type doctor struct {
 // deletes the RdsAutopilot that it has created, and waits until the service has removed its rules.
 func Run(ctx context.Context, o Options) bool {
 	d := &doctor{Options: o, ruleIDs: map[string]bool{}}
-	if d.Web == nil {
-		noRedirect := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-		d.Web = &http.Client{Timeout: answerLimit, CheckRedirect: noRedirect}
-	}
 	inCluster := d.step(ctx, "kubernetes", d.connectKube) && d.step(ctx, "rights", d.checkRights)
 	if d.kube != nil {
 		defer d.kube.Close()
 	}
-	inCloud := d.step(ctx, "login", d.logIn) && d.step(ctx, "lists", d.readLists)
+	inCloud := d.step(ctx, "login", d.logIn)
 	if inCloud {
 		d.step(ctx, "hosts", d.checkHosts)
 	}
 	d.step(ctx, "url", d.checkURL)
-	ready := inCloud && d.step(ctx, "quota", d.checkQuota)
-	if ready && inCluster && d.step(ctx, "leftover", d.removeRehearsal) && d.step(ctx, "instance", d.chooseInstance) {
-		d.rehearse(ctx)
-	} else if ctx.Err() == nil {
-		d.report(Line{"rehearsal", Skipped, "A step before it has failed", ""})
+	inCloud = inCloud && d.step(ctx, "lists", d.readLists) && d.step(ctx, "quota", d.checkQuota)
+	if inCloud && inCluster && d.step(ctx, "leftover", d.removeRehearsal) && d.step(ctx, "instance", d.chooseInstance) {
+		_ = d.step(ctx, "created", d.create) && d.step(ctx, "armed", d.waitArmed) && d.step(ctx, "topic", d.checkTopic) &&
+			d.step(ctx, "alarm", d.waitSignal) && d.step(ctx, "decision", d.waitDecision)
+		d.step(context.WithoutCancel(ctx), "removed", d.removeRehearsal)
 	}
-	if ctx.Err() != nil {
-		d.report(Line{"doctor", Failed, "Interrupted", ""})
-	}
-	return !d.failed
+	return !d.failed && ctx.Err() == nil
 }
 
 // step runs one step and reports its result. It returns whether the next steps can run.
@@ -108,15 +98,10 @@ func (d *doctor) step(ctx context.Context, name string, run func(context.Context
 	if ctx.Err() != nil && l.State == Failed {
 		return false // because of the interruption
 	}
-	l.Step = name
-	d.report(l)
-	return l.State != Failed
-}
-
-func (d *doctor) report(l Line) {
-	l.Text = strings.ReplaceAll(l.Text, "\n", "; ") // a joined error has several lines
-	d.failed = d.failed || l.State == Failed || l.State == Skipped
+	l.Step, l.Text = name, strings.ReplaceAll(l.Text, "\n", "; ") // a joined error has several lines
+	d.failed = d.failed || l.State == Failed
 	d.Report(l)
+	return l.State != Failed
 }
 
 func ok(format string, args ...any) Line { return Line{State: OK, Text: fmt.Sprintf(format, args...)} }
@@ -126,18 +111,15 @@ func failed(do, format string, args ...any) Line {
 }
 
 // until reports whether done returns true within that time.
-func (d *doctor) until(ctx context.Context, most time.Duration, done func() bool) bool {
-	for latest := d.Now().Add(most); ctx.Err() == nil; {
-		switch {
-		case done():
-			return true
-		case !d.Now().Before(latest):
-			return false
-		}
+func until(ctx context.Context, most time.Duration, done func() bool) bool {
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	for !done() {
 		select {
 		case <-ctx.Done():
+			return false
 		case <-time.After(pause):
 		}
 	}
-	return false
+	return true
 }

@@ -5,14 +5,12 @@ package doctor
 import (
 	"cmp"
 	"context"
-	"crypto/x509"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
-	"slices"
 	"strings"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -22,9 +20,6 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
-
-// answerLimit is how long the public URL may take to answer.
-const answerLimit = 10 * time.Second
 
 // What to do, where several steps say the same.
 const (
@@ -39,28 +34,20 @@ func (d *doctor) connectKube(ctx context.Context) (l Line) {
 	}
 	if d.kube, err = app.ConnectKube(ctx, d.Kube, d.Options.Options); err != nil {
 		do := "Check --kubeconfig and --context"
-		switch {
-		case strings.Contains(err.Error(), "CRD "):
+		if strings.Contains(err.Error(), "CRD ") {
 			do = "Install the CRDs: kubectl apply -f deploy/crds"
-		case apierrors.IsForbidden(err):
+		} else if apierrors.IsForbidden(err) {
 			do = needsRights
 		}
 		return failed(do, "%v", err)
-	}
-	if refused := d.kube.RefusedNamespaces(); len(refused) > 0 {
-		return failed("Restore the Role and RoleBinding there, or remove the namespace from --watch-namespaces",
-			"The API server does not let us list %s: nothing there is managed", strings.Join(refused, ", "))
 	}
 	return ok("The API server answers and serves RdsAutopilots")
 }
 
 func (d *doctor) checkRights(ctx context.Context) Line {
 	missing, err := d.kube.MissingRights(ctx, d.namespace)
-	switch {
-	case err != nil:
-		return failed("Check the API server, and run doctor again", "%v", err)
-	case len(missing) > 0:
-		return failed(needsRights, "Not allowed in Kubernetes: %s", strings.Join(missing, ", "))
+	if err != nil || len(missing) > 0 {
+		return failed(needsRights, "Not allowed in Kubernetes: %s", cmp.Or(strings.Join(missing, ", "), fmt.Sprint(err)))
 	}
 	return ok("The user of this run has the rights that the service needs")
 }
@@ -97,8 +84,7 @@ func (d *doctor) readLists(ctx context.Context) Line {
 			return failed(cmp.Or(grant(err.Error()), tryAgain), "%v", err)
 		}
 	}
-	return ok("Readable: %d instances, %d alarm rules, %d topics, subscriptions, metrics and flavors", len(d.instances),
-		len(d.rules), len(topics))
+	return ok("Readable: %d instances, %d rules, %d topics, the metrics and flavors", len(d.instances), len(d.rules), len(topics))
 }
 
 // grant returns which right of the cloud a text lacks that names a refused operation, as the texts of otc.Error do.
@@ -131,14 +117,12 @@ func (d *doctor) checkHosts(ctx context.Context) Line {
 		return failed("Set --smn-confirm-hosts to the host of that region's console", "%v", err)
 	}
 	certs := app.CertHosts(d.Options.Options, d.cloud)()
-	for i, host := range slices.Concat(certs, confirm) {
-		if err := app.Probe(ctx, d.Options.Options, host); err != nil {
-			flag, what := "--smn-cert-hosts", "signing certificates"
-			if i >= len(certs) {
-				flag, what = "--smn-confirm-hosts", "confirmation links"
+	for flag, hosts := range map[string][]string{"--smn-cert-hosts": certs, "--smn-confirm-hosts": confirm} {
+		for _, host := range hosts {
+			if err := app.Probe(ctx, d.Options.Options, host); err != nil {
+				return failed("Allow the pod to connect to "+host+" (NetworkPolicy, proxy, firewall), or correct "+flag+" and --smn-ca-file",
+					"The host of %s is not reachable: %v", flag, err)
 			}
-			return failed("Allow the pod to connect to it (NetworkPolicy, proxy, firewall), or correct "+flag+" and --smn-ca-file",
-				"The host of %s is not reachable: %v", what, err)
 		}
 	}
 	return ok("Reachable: %s for certificates, %s for confirmation links", strings.Join(certs, ", "), strings.Join(confirm, ", "))
@@ -148,17 +132,14 @@ func (d *doctor) checkHosts(ctx context.Context) Line {
 // to the way from here alone, so it is a note, which becomes the explanation if no message arrives.
 func (d *doctor) checkURL(ctx context.Context) Line {
 	d.url = Line{State: Note}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, d.PublicURL.String(), nil)
-	var resp *http.Response
+	resp, err := d.Web.Do((&http.Request{Method: http.MethodGet, URL: d.PublicURL, Header: http.Header{}}).WithContext(ctx))
 	if err == nil {
-		resp, err = d.Web.Do(req)
+		_ = resp.Body.Close()
 	}
-	_, isUnknown := errors.AsType[x509.UnknownAuthorityError](err)
-	_, isInvalid := errors.AsType[x509.CertificateInvalidError](err)
-	_, isOtherHost := errors.AsType[x509.HostnameError](err)
+	_, isTLS := errors.AsType[*tls.CertificateVerificationError](err)
 	_, isDNS := errors.AsType[*net.DNSError](err)
 	switch {
-	case isUnknown, isInvalid, isOtherHost:
+	case isTLS:
 		d.url.Text, d.url.Do = "The TLS certificate is not valid: "+err.Error(), "Install a certificate of a public CA for exactly this host"
 	case isDNS:
 		d.url.Text, d.url.Do = "DNS does not know the host: "+err.Error(), "Create a public DNS record for the host, or correct --public-url"
@@ -170,9 +151,6 @@ func (d *doctor) checkURL(ctx context.Context) Line {
 	default:
 		d.url.Text = fmt.Sprintf("Another server answers at %s: %d, and our receiver 405", d.PublicURL.Redacted(), resp.StatusCode)
 		d.url.Do = "Compare the path of --public-url with that of the Ingress, and its backend with the webhook's port. SMN follows no redirect"
-	}
-	if resp != nil {
-		_ = resp.Body.Close()
 	}
 	return d.url
 }
@@ -209,13 +187,10 @@ func (d *doctor) chooseInstance(ctx context.Context) Line {
 			return ok("%s (%s %s, %d GB) is managed by nobody", in.ID, in.Engine, in.Version, in.VolumeGB)
 		}
 	}
-	switch {
-	case by != "":
+	if by != "" {
 		return failed("Give the id of another one as --instance. Or create a small one for this test, and delete it afterwards",
 			"All instances are managed already, or the one of --instance. The last one by %s", by)
-	case d.Instance != "":
-		return failed("Check the id, and whether region and project are its own", "The project has no instance %s", d.Instance)
 	}
-	return failed("Check region and project, or create a small instance", "The project has no ACTIVE instance (%d in all)",
-		len(d.instances))
+	return failed("Check region, project and --instance, or create a small instance",
+		"The project has %d instances, but no ACTIVE one, or none with the id %q", len(d.instances), d.Instance)
 }
