@@ -134,16 +134,6 @@ func (c *Cloud) Reach(ctx context.Context, every time.Duration) {
 	}
 }
 
-// Endpoint returns the base URL of a service (smn, ces, rds), and how it was found; both are empty before the first
-// login.
-func (c *Cloud) Endpoint(of string) (base, how string) {
-	l := c.session.current()
-	if l == nil {
-		return "", ""
-	}
-	return l.bases[service(of)], l.found[service(of)]
-}
-
 // ProjectID returns the id of the project. Before the first login it is OS_PROJECT_ID, which may be empty.
 func (c *Cloud) ProjectID() string {
 	if l := c.session.current(); l != nil {
