@@ -33,6 +33,23 @@ func (c *Cluster) Rehearsal(ctx context.Context, namespace, name string) (*autop
 	return a, wrapError(err, "get RdsAutopilot %s/%s", namespace, name)
 }
 
+// ManagedBy returns the object that manages an instance, or will as soon as the service has seen it, as NAMESPACE/NAME. It
+// returns an empty text if there is none.
+func (c *Cluster) ManagedBy(ctx context.Context, instanceID string) (string, error) {
+	for _, ns := range c.namespaces {
+		targets, err := c.LiveTargetsByInstance(ctx, instanceID, ns)
+		if err != nil {
+			return "", err
+		}
+		for _, t := range targets {
+			if t.Autopilot != nil || t.Switch == autopilotv1.SwitchOn {
+				return t.Namespace + "/" + t.Name, nil
+			}
+		}
+	}
+	return "", nil
+}
+
 // Warnings returns the notes of the Warning events on an RdsAutopilot.
 func (c *Cluster) Warnings(ctx context.Context, a *autopilotv1.RdsAutopilot) (notes []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)

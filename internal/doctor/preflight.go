@@ -157,23 +157,12 @@ func (d *doctor) checkURL(ctx context.Context) Line {
 
 // chooseInstance finds the instance that it rehearses with, which nobody may manage.
 func (d *doctor) chooseInstance(ctx context.Context) Line {
-	autopilots, err := d.kube.LiveAutopilots(ctx)
-	if err != nil {
-		return failed(needsRights, "%v", err)
-	}
-	managed := map[string]string{} // by the id of an instance or node: who manages it
+	managed, by := map[string]string{}, "" // by the id of an instance or node: the rule that watches it
 	for _, r := range d.rules {
 		if strings.HasPrefix(r.Name, v1alpha1.CloudNamePrefix) && !d.ruleIDs[r.ID] {
 			managed[r.DimensionValue] = "the alarm rule " + r.Name
 		}
 	}
-	for _, a := range autopilots {
-		managed[a.Spec.InstanceID] = "the RdsAutopilot " + a.Namespace + "/" + a.Name
-		if a.Status.Instance != nil {
-			managed[a.Status.Instance.ID] = "the RdsAutopilot " + a.Namespace + "/" + a.Name
-		}
-	}
-	by := ""
 	for _, in := range d.instances {
 		if in.ID != d.Instance && (d.Instance != "" || in.Status != "ACTIVE" || in.ReplicaOf != "") {
 			continue
@@ -181,6 +170,12 @@ func (d *doctor) chooseInstance(ctx context.Context) Line {
 		by = managed[in.ID]
 		for _, n := range in.Nodes {
 			by = cmp.Or(by, managed[n.ID])
+		}
+		if by == "" {
+			var err error
+			if by, err = d.kube.ManagedBy(ctx, in.ID); err != nil {
+				return failed(needsRights, "%v", err)
+			}
 		}
 		if by == "" {
 			d.Instance = in.ID

@@ -247,7 +247,11 @@ func TestDoctorSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 		"no instance": {func(r *rehearsal) { r.sim.RemoveInstance(r.free) }, "instance", "All instances are managed", "create a small one"},
 		"managed instance": {func(r *rehearsal) {
 			r.change = func(o *doctor.Options) { o.Instance = r.managed }
-		}, "instance", "default/db", "--instance"},
+		}, "instance", "default_db", "--instance"},
+		"Rds that the service has not seen": {func(r *rehearsal) {
+			r.createRds("default", "new", rdsSpec(simcloud.Instance{Flavor: twoVCPUs, VolumeGB: 100}, true), r.free)
+			r.bare, r.service.mode = true, v1alpha1.ModeOff
+		}, "instance", "default/new", "--instance"},
 		"no instance at all": {func(r *rehearsal) {
 			r.must(r.sim.ChangeInstance(r.free, func(in *simcloud.Instance) { in.Status = "BUILD" }))
 			r.bare = true

@@ -28,7 +28,10 @@ func TestDoctorSucceedsAndLeavesNothingAfterAnySignal(t *testing.T) {
 	w.MustServe(t).MustLead(t)
 	ctx := world.Within(t)
 	load := simcloud.Workload{UsedGB: 40, CPUDemand: 0.6}
-	w.MustAdd(t, world.Database{Name: "db", Flavor: "rds.mysql.n1.large.4", VolumeGB: 100, Workload: load, Autopilot: true})
+	db := w.MustAdd(t, world.Database{Name: "db", Flavor: "rds.mysql.n1.large.4", VolumeGB: 100, Workload: load, Autopilot: true})
+	if _, err := db.WaitAutopilot(ctx, "it is armed", world.Armed); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := w.Cloud.AddInstance(simcloud.Instance{Flavor: "rds.mysql.n1.large.4", VolumeGB: 100, Workload: load}); err != nil {
 		t.Fatal(err)
 	}
