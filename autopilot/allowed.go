@@ -18,6 +18,14 @@ type Allowed struct {
 	// list allows all, but none with Apply: Cloud, because whoever may edit one namespace could then have any instance
 	// of the project changed.
 	Instances []string
+	// OwnNamespace is the service's. An object of it in Recommend may name any instance, because it changes nothing:
+	// doctor rehearses with one. If it is empty, there is no such exception.
+	OwnNamespace string
+}
+
+// isRehearsal reports whether a target is of the service's own namespace and in Recommend.
+func (a Allowed) isRehearsal(t *Target, spec v1alpha1.Spec) bool {
+	return a.OwnNamespace != "" && t.Namespace == a.OwnNamespace && spec.Mode == v1alpha1.ModeRecommend
 }
 
 // LacksInstances reports whether apply: Cloud is allowed without a list of instances.
@@ -28,6 +36,8 @@ func (a Allowed) LacksInstances() bool {
 // Refuses returns why an autopilot must not manage its target. It returns an empty text if it may.
 func (a Allowed) Refuses(spec v1alpha1.Spec, t *Target) string {
 	switch {
+	case a.isRehearsal(t, spec):
+		return ""
 	case spec.Apply == v1alpha1.ApplyCloud && a.Apply != v1alpha1.ApplyCloud:
 		return "spec.apply is Cloud, which this installation does not allow: --allow-apply is Operator"
 	case t.InstanceID != "" && !a.lists(t):
@@ -38,7 +48,7 @@ func (a Allowed) Refuses(spec v1alpha1.Spec, t *Target) string {
 
 // FirstClaim returns the target that manages the instance, of those that name it: the one that was armed first. Of two
 // that are not armed it is the older one. A target whose autopilot is off or not allowed does not count, because
-// otherwise anyone could stop an autopilot by naming its instance. FirstClaim returns nil if none is left.
+// otherwise anyone could stop an autopilot by naming its instance. A rehearsal does not count either: it changes nothing. FirstClaim returns nil if none is left.
 // most is --mode.
 func (a Allowed) FirstClaim(targets []*Target, most v1alpha1.Mode) (first *Target) {
 	for _, t := range targets {
@@ -54,7 +64,8 @@ func (a Allowed) isOn(t *Target, most v1alpha1.Mode) bool {
 	if t.Autopilot == nil {
 		return t.Switch == v1alpha1.SwitchOn && !t.Deleting && a.lists(t)
 	}
-	return OffFor(t, t.Autopilot, t.Autopilot.Status.Switch, most, a) == Off{} && (!t.NoRds || a.Apply == v1alpha1.ApplyCloud)
+	return OffFor(t, t.Autopilot, t.Autopilot.Status.Switch, most, a) == Off{} &&
+		(!t.NoRds || a.Apply == v1alpha1.ApplyCloud) && !a.isRehearsal(t, t.Autopilot.Spec)
 }
 
 // isArmed reports whether rules of its instance are recorded. A rule of a former instance has no dimension.

@@ -26,15 +26,15 @@ func TestAllowedRefusesInstancesThatItDoesNotList(t *testing.T) {
 		"zero value":                              {Allowed{}, cloud, of("shop", "a"), true},
 		"zero value, apply Operator":              {Allowed{}, v1alpha1.Spec{}, rds("shop", "a"), false},
 		"without a list":                          {Allowed{Apply: v1alpha1.ApplyCloud}, cloud, of("shop", "a"), true},
-		"all instances":                           {Allowed{v1alpha1.ApplyCloud, []string{"*/*"}}, cloud, of("shop", "a"), false},
-		"listed":                                  {Allowed{v1alpha1.ApplyCloud, listed}, cloud, of("shop", "a"), false},
-		"not listed":                              {Allowed{v1alpha1.ApplyCloud, listed}, cloud, of("shop", "b"), true},
-		"listed for another namespace":            {Allowed{v1alpha1.ApplyCloud, listed}, cloud, of("other", "a"), true},
-		"listed for all namespaces":               {Allowed{v1alpha1.ApplyCloud, []string{"*/a"}}, cloud, of("other", "a"), false},
-		"Rds without an instance":                 {Allowed{v1alpha1.ApplyCloud, []string{"shop/a"}}, cloud, rds("shop", ""), false},
-		"Rds of another namespace":                {Allowed{v1alpha1.ApplyCloud, listed}, v1alpha1.Spec{}, rds("other", "a"), true},
-		"Rds of another namespace, operator only": {Allowed{v1alpha1.ApplyOperator, listed}, v1alpha1.Spec{}, rds("other", "a"), true},
-		"listed Rds":                              {Allowed{v1alpha1.ApplyOperator, listed}, v1alpha1.Spec{}, rds("billing", "c"), false},
+		"all instances":                           {Allowed{Apply: v1alpha1.ApplyCloud, Instances: []string{"*/*"}}, cloud, of("shop", "a"), false},
+		"listed":                                  {Allowed{Apply: v1alpha1.ApplyCloud, Instances: listed}, cloud, of("shop", "a"), false},
+		"not listed":                              {Allowed{Apply: v1alpha1.ApplyCloud, Instances: listed}, cloud, of("shop", "b"), true},
+		"listed for another namespace":            {Allowed{Apply: v1alpha1.ApplyCloud, Instances: listed}, cloud, of("other", "a"), true},
+		"listed for all namespaces":               {Allowed{Apply: v1alpha1.ApplyCloud, Instances: []string{"*/a"}}, cloud, of("other", "a"), false},
+		"Rds without an instance":                 {Allowed{Apply: v1alpha1.ApplyCloud, Instances: []string{"shop/a"}}, cloud, rds("shop", ""), false},
+		"Rds of another namespace":                {Allowed{Apply: v1alpha1.ApplyCloud, Instances: listed}, v1alpha1.Spec{}, rds("other", "a"), true},
+		"Rds of another namespace, operator only": {Allowed{Apply: v1alpha1.ApplyOperator, Instances: listed}, v1alpha1.Spec{}, rds("other", "a"), true},
+		"listed Rds":                              {Allowed{Apply: v1alpha1.ApplyOperator, Instances: listed}, v1alpha1.Spec{}, rds("billing", "c"), false},
 	} {
 		if got := tc.allowed.Refuses(tc.spec, tc.target); (got != "") != tc.refuses {
 			t.Errorf("%s: %q", name, got)
@@ -42,9 +42,42 @@ func TestAllowedRefusesInstancesThatItDoesNotList(t *testing.T) {
 	}
 }
 
+// Doctor rehearses with such an object.
+func TestObjectOfTheOwnNamespaceInRecommendNeedsNoPermissionAndClaimsNothing(t *testing.T) {
+	own := Allowed{Apply: v1alpha1.ApplyOperator, Instances: []string{"shop/*"}, OwnNamespace: "autopilot"}
+	for name, tc := range map[string]struct {
+		namespace string
+		mode      v1alpha1.Mode
+		refuses   bool
+	}{
+		"in Recommend":         {"autopilot", v1alpha1.ModeRecommend, false},
+		"in Auto":              {"autopilot", v1alpha1.ModeAuto, true},
+		"of another namespace": {"shop", v1alpha1.ModeRecommend, true},
+		"without a namespace":  {"", v1alpha1.ModeRecommend, true},
+	} {
+		spec := v1alpha1.Spec{Mode: tc.mode, Apply: v1alpha1.ApplyCloud, InstanceID: "a"}
+		target := &Target{Namespace: tc.namespace, InstanceID: "a", NoRds: true}
+		if got := own.Refuses(spec, target); (got != "") != tc.refuses {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	all := Allowed{Apply: v1alpha1.ApplyCloud, Instances: []string{"*/*"}, OwnNamespace: "autopilot"}
+	claim := func(mode v1alpha1.Mode) *Target {
+		return &Target{Namespace: "autopilot", InstanceID: "a", NoRds: true, Autopilot: &v1alpha1.RdsAutopilot{
+			Spec: v1alpha1.Spec{Mode: mode, Apply: v1alpha1.ApplyCloud, InstanceID: "a"},
+		}}
+	}
+	if all.FirstClaim([]*Target{claim(v1alpha1.ModeRecommend)}, v1alpha1.ModeAuto) != nil {
+		t.Error("a rehearsal claims its instance")
+	}
+	if all.FirstClaim([]*Target{claim(v1alpha1.ModeAuto)}, v1alpha1.ModeAuto) == nil {
+		t.Error("an object of the own namespace in Auto claims no instance")
+	}
+}
+
 func TestTargetArmedFirstManagesInstance(t *testing.T) {
 	t.Parallel()
-	all := Allowed{v1alpha1.ApplyCloud, []string{"*/*"}}
+	all := Allowed{Apply: v1alpha1.ApplyCloud, Instances: []string{"*/*"}}
 	day := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 	target := func(namespace string, created time.Time, armed bool) *Target {
 		of := &v1alpha1.RdsAutopilot{Status: v1alpha1.Status{Instance: &v1alpha1.Instance{ID: "a"}, Switch: v1alpha1.SwitchOn}}
@@ -67,9 +100,9 @@ func TestTargetArmedFirstManagesInstance(t *testing.T) {
 		"the older of two that are armed":    {all, []*Target{target("young", day.Add(time.Hour), true), target("shop", day, true)}, "shop"},
 		"of the same age, the first by name": {all, []*Target{target("shop", day, false), target("a", day, false)}, "a"},
 		"an instance that is not listed for its namespace": {
-			Allowed{v1alpha1.ApplyOperator, []string{"shop/*"}}, []*Target{target("a", day, true), target("shop", day.Add(time.Hour), false)}, "shop",
+			Allowed{Apply: v1alpha1.ApplyOperator, Instances: []string{"shop/*"}}, []*Target{target("a", day, true), target("shop", day.Add(time.Hour), false)}, "shop",
 		},
-		"none is listed":               {Allowed{v1alpha1.ApplyOperator, []string{"shop/*"}}, []*Target{target("a", day, true)}, ""},
+		"none is listed":               {Allowed{Apply: v1alpha1.ApplyOperator, Instances: []string{"shop/*"}}, []*Target{target("a", day, true)}, ""},
 		"off by its mode":              {all, []*Target{with(target("a", day, true), func(t *Target) { t.Autopilot.Spec.Mode = v1alpha1.ModeOff }), younger}, "shop"},
 		"off by spec.autopilot":        {all, []*Target{with(target("a", day, true), func(t *Target) { t.Switch = v1alpha1.SwitchOff }), younger}, "shop"},
 		"off by the last switch":       {all, []*Target{with(target("a", day, true), func(t *Target) { t.Autopilot.Status.Switch = v1alpha1.SwitchOff }), younger}, "shop"},

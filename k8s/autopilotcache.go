@@ -12,26 +12,17 @@ import (
 	autopilotv1 "github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// Autopilot returns the RdsAutopilot from the cache, and whether there is one. It skips those of doctor.
+// Autopilot returns the RdsAutopilot from the cache, and whether there is one.
 func (w *Cache) Autopilot(namespace, name string) (*autopilotv1.RdsAutopilot, bool) {
-	a, ok := w.autopilots.get(namespace, name)
-	if !ok || isDoctors(a) {
-		return nil, false
-	}
-	return a, true
+	return w.autopilots.get(namespace, name)
 }
 
-// EachAutopilot calls f with every RdsAutopilot in the cache, in no order. It skips those of doctor.
+// EachAutopilot calls f with every RdsAutopilot in the cache, in no order.
 func (w *Cache) EachAutopilot(f func(*autopilotv1.RdsAutopilot)) {
-	w.autopilots.each(func(a *autopilotv1.RdsAutopilot) {
-		if !isDoctors(a) {
-			f(a)
-		}
-	})
+	w.autopilots.each(f)
 }
 
-// ByTopic returns the RdsAutopilots whose status has the topic's URN, including those of doctor, because the receiver
-// has to answer doctor's messages too.
+// ByTopic returns the RdsAutopilots whose status has the topic's URN.
 func (w *Cache) ByTopic(topicURN string) []*autopilotv1.RdsAutopilot {
 	return w.autopilots.by(byTopic, topicURN)
 }
@@ -60,13 +51,9 @@ func pathsOf(a *autopilotv1.RdsAutopilot) (paths []string) {
 	return paths
 }
 
-// OnAutopilot registers f for RdsAutopilots as OnTarget does for targets. It skips those of doctor.
+// OnAutopilot registers f for RdsAutopilots as OnTarget does for targets.
 func (w *Cache) OnAutopilot(f func(old, new *autopilotv1.RdsAutopilot)) error {
-	synced, err := addHandler(w.autopilots, w.watched, func(old, new *autopilotv1.RdsAutopilot) {
-		if !isDoctors(cmp.Or(new, old)) {
-			f(old, new)
-		}
-	})
+	synced, err := addHandler(w.autopilots, w.watched, f)
 	w.synced = append(w.synced, synced...)
 	return err
 }

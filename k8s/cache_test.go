@@ -156,33 +156,3 @@ func TestOnlyWatchedNamespacesAreInTheCache(t *testing.T) {
 		t.Errorf("live: %d, %v", len(live), err)
 	}
 }
-
-func TestAutopilotOfDoctorIsFoundByItsTopicAlone(t *testing.T) {
-	t.Parallel()
-	k := newKube(t)
-	c := k.connect(t, k.namespace)
-	var seen calls[*autopilotv1.RdsAutopilot]
-	if err := c.OnAutopilot(seen.add); err != nil {
-		t.Fatal(err)
-	}
-	const name, topic = "autopilot-doctor-x", "urn:smn:eu-de:p:autopilot-doctor_x_y"
-	if err := c.CreateForDoctor(t.Context(), k.namespace, name); err != nil {
-		t.Fatal(err)
-	}
-	patch := []byte(`{"status":{"alarms":{"topicURN":"` + topic + `"}}}`)
-	if _, err := k.rdsAutopilots(t).Patch(t.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
-		t.Fatal(err)
-	}
-	run(t, c)
-	k.createAutopilot(t, c, "shop")
-	eventually(t, "it is found by its topic", func() bool { return len(c.ByTopic(topic)) == 1 })
-	eventually(t, "there was a call for the other one", func() bool { return len(seen.all()) > 0 })
-	if _, found := c.Autopilot(k.namespace, name); found || len(each(c.EachAutopilot)) != 1 {
-		t.Error("it is an autopilot like any other")
-	}
-	for _, pair := range seen.all() {
-		if pair[1] != nil && pair[1].Name == name {
-			t.Error("there was a call for it")
-		}
-	}
-}

@@ -4,29 +4,108 @@ package k8s
 
 import (
 	"context"
-	"slices"
+	"fmt"
+	"strings"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	authorizationv1client "k8s.io/client-go/kubernetes/typed/authorization/v1"
+	eventsv1client "k8s.io/client-go/kubernetes/typed/events/v1"
 
 	autopilotv1 "github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
 
-// CreateForDoctor creates an RdsAutopilot that stands for no database.
-func (c *Cluster) CreateForDoctor(ctx context.Context, namespace, name string) error {
+// CreateRehearsal creates an RdsAutopilot of doctor.
+func (c *Cluster) CreateRehearsal(ctx context.Context, a *autopilotv1.RdsAutopilot) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	_, err := c.autopilotsIn(namespace).Create(ctx, &autopilotv1.RdsAutopilot{
-		ObjectMeta: metav1.ObjectMeta{
-			Name: name, Namespace: namespace, Annotations: map[string]string{autopilotv1.DoctorAnnotation: "true"},
-		},
-		Spec: autopilotv1.Spec{Mode: autopilotv1.ModeOff},
-	}, metav1.CreateOptions{FieldManager: self, FieldValidation: metav1.FieldValidationStrict})
-	return wrapError(err, "create RdsAutopilot %s/%s", namespace, name)
+	_, err := c.autopilotsIn(a.Namespace).Create(ctx, a,
+		metav1.CreateOptions{FieldManager: self, FieldValidation: metav1.FieldValidationStrict})
+	return wrapError(err, "create RdsAutopilot %s/%s", a.Namespace, a.Name)
 }
 
-// isDoctors reports whether doctor has created the RdsAutopilot. The leader would remove the topic from the status of
-// any other object without a database, and the receiver would no longer know the topic. An object with our finalizer
-// has alarms in the cloud, so the annotation alone does not hide it from the leader.
-func isDoctors(a *autopilotv1.RdsAutopilot) bool {
-	return a.Annotations[autopilotv1.DoctorAnnotation] == "true" && !slices.Contains(a.Finalizers, autopilotv1.Finalizer)
+// Rehearsal reads an RdsAutopilot with its annotations. It returns autopilot.ErrGone if there is none.
+func (c *Cluster) Rehearsal(ctx context.Context, namespace, name string) (*autopilotv1.RdsAutopilot, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	a, err := c.autopilotsIn(namespace).Get(ctx, name, metav1.GetOptions{})
+	return a, wrapError(err, "get RdsAutopilot %s/%s", namespace, name)
+}
+
+// ManagedBy returns the object that manages an instance, or will as soon as the service has seen it, as NAMESPACE/NAME. It
+// returns an empty text if there is none.
+func (c *Cluster) ManagedBy(ctx context.Context, instanceID string) (string, error) {
+	for _, ns := range c.namespaces {
+		targets, err := c.LiveTargetsByInstance(ctx, instanceID, ns)
+		if err != nil {
+			return "", err
+		}
+		for _, t := range targets {
+			if t.Autopilot != nil || t.Switch == autopilotv1.SwitchOn {
+				return t.Namespace + "/" + t.Name, nil
+			}
+		}
+	}
+	return "", nil
+}
+
+// Warnings returns the notes of the Warning events on an RdsAutopilot.
+func (c *Cluster) Warnings(ctx context.Context, a *autopilotv1.RdsAutopilot) (notes []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	client, err := eventsv1client.NewForConfig(c.config)
+	if err != nil {
+		return nil, fmt.Errorf("configure the client for events: %w", err)
+	}
+	all, err := client.Events(a.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, wrapError(err, "list events in %s", a.Namespace)
+	}
+	for _, e := range all.Items {
+		if e.Regarding.UID == a.UID && e.Type == "Warning" {
+			notes = append(notes, e.Note)
+		}
+	}
+	return notes, nil
+}
+
+// MissingRights returns the rights that the user of this connection lacks, of those that the service needs for its
+// databases, and doctor in the service's own namespace.
+func (c *Cluster) MissingRights(ctx context.Context, own string) (missing []string, err error) {
+	client, err := authorizationv1client.NewForConfig(c.config)
+	if err != nil {
+		return nil, fmt.Errorf("configure the client for rights: %w", err)
+	}
+	rdss := "get list watch patch"
+	if c.LacksRds() {
+		rdss = ""
+	}
+	for _, need := range []struct {
+		namespaces                          []string
+		group, resource, subresource, verbs string
+	}{
+		{c.namespaces, otcv1.Group, otcv1.Resource, "", rdss},
+		{c.namespaces, autopilotv1.Group, autopilotv1.Resource, "", "get list watch create patch delete"},
+		{c.namespaces, autopilotv1.Group, autopilotv1.Resource, "status", "patch"},
+		{c.namespaces, "events.k8s.io", "events", "", "create patch"},
+		{[]string{own}, "events.k8s.io", "events", "", "list"},
+	} {
+		for _, ns := range need.namespaces {
+			for verb := range strings.FieldsSeq(need.verbs) {
+				review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+					ResourceAttributes: &authorizationv1.ResourceAttributes{
+						Namespace: ns, Group: need.group, Resource: need.resource, Subresource: need.subresource, Verb: verb,
+					},
+				}}
+				if review, err = client.SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{}); err != nil {
+					return nil, wrapError(err, "review the own rights")
+				}
+				if !review.Status.Allowed {
+					missing = append(missing, strings.Join(strings.Fields(verb+" "+need.resource+" "+need.subresource+" "+ns), " "))
+				}
+			}
+		}
+	}
+	return missing, nil
 }

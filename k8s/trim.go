@@ -39,10 +39,8 @@ func trim(m *metav1.ObjectMeta) {
 		CreationTimestamp: m.CreationTimestamp,
 		DeletionTimestamp: m.DeletionTimestamp,
 	}
-	for _, key := range []string{autopilotv1.DoctorAnnotation, autopilotv1.AbandonAnnotation} {
-		if was[key] == "true" {
-			metav1.SetMetaDataAnnotation(m, key, "true")
-		}
+	if was[autopilotv1.AbandonAnnotation] == "true" {
+		metav1.SetMetaDataAnnotation(m, autopilotv1.AbandonAnnotation, "true")
 	}
 }
 

@@ -46,7 +46,7 @@ func TestTrimKeepsWhatIsRead(t *testing.T) {
 	a := &autopilotv1.RdsAutopilot{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "one", Namespace: "db", UID: "u", ResourceVersion: "7", Generation: 3,
-			Annotations: map[string]string{autopilotv1.AbandonAnnotation: "true", autopilotv1.DoctorAnnotation: long},
+			Annotations: map[string]string{autopilotv1.AbandonAnnotation: "true"},
 			Finalizers:  append(slices.Repeat([]string{"example.com/other"}, 1000), autopilotv1.Finalizer),
 			OwnerReferences: []metav1.OwnerReference{
 				{Kind: long, Name: long}, {APIVersion: long, Kind: otcv1.Kind, Name: "one", UID: types.UID(long)},

@@ -36,7 +36,7 @@ func ConnectCloud(ctx context.Context, o Options, reg prometheus.Registerer, pat
 	}
 	c, err := otc.Connect(ctx, otc.Options{
 		Env: o.Env, Endpoints: o.Endpoints, Rate: o.CloudRate, Registerer: reg, Log: o.Log.Named("cloud"), Patient: patient,
-		Transport: o.Transport, Now: o.Now, Observe: o.Observe, Record: o.Record,
+		Transport: o.Transport, Now: o.Now,
 	})
 	if errors.Is(err, otc.ErrCredentials) {
 		return nil, fmt.Errorf("connect to the cloud: the cloud refused the credentials in OS_* or clouds.yaml: %w", err)
@@ -50,11 +50,11 @@ func ConnectCloud(ctx context.Context, o Options, reg prometheus.Registerer, pat
 // ConnectKube connects to the API server, and checks the rights to read the watched kinds.
 func ConnectKube(ctx context.Context, config *rest.Config, o Options) (*k8s.Cluster, error) {
 	var hold types.NamespacedName
-	if ns, err := k8s.LeaseNamespace(o.LeaseNamespace); err == nil { // otherwise Helm has not installed this process
+	if ns := o.ownNamespace(); ns != "" { // otherwise Helm has not installed this process
 		hold = types.NamespacedName{Namespace: ns, Name: k8s.HoldName(o.LeaseName)}
 	}
 	kube, err := k8s.Connect(ctx, config, k8s.Options{
-		Version: o.Version, Hold: hold, Namespaces: o.Namespaces, SystemNamespace: o.System, Log: o.Log.Named("kubernetes"),
+		Version: o.Version, Hold: hold, Namespaces: o.watched(), SystemNamespace: o.System, Log: o.Log.Named("kubernetes"),
 		RdsOptional: o.Allowed.Apply == v1alpha1.ApplyCloud, // instances that Terraform makes need no Rds
 	})
 	if err != nil {

@@ -6,13 +6,14 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
-	"github.com/mcsps/rds-autopilot/internal/otc"
 	"github.com/mcsps/rds-autopilot/internal/trust"
+	"github.com/mcsps/rds-autopilot/k8s"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -51,17 +52,38 @@ type Options struct {
 	Endpoints map[string]string // URL by service, in place of the catalogue's
 	// Transport sends the requests to the cloud's API; nil is the default one.
 	Transport http.RoundTripper
-	// Observe is called with every answer of the cloud; may be nil.
-	Observe func(otc.Answer)
-	// Record wraps the transport to the cloud's API in one that records; may be nil.
-	Record func(base http.RoundTripper, secrets ...string) http.RoundTripper
-	Env    func(string) string // OS_* credentials, and POD_NAME if the host name differs from the pod's name
+	Env       func(string) string // OS_* credentials, and POD_NAME if the host name differs from the pod's name
 
 	StatusPage bool // serve the status page at / of the admin address
 
 	Version string // of this build
 	Log     *zap.Logger
 	Now     func() time.Time
+}
+
+// ownNamespace returns the namespace of the service, or an empty text if the process is not in a pod and no flag names
+// it.
+func (o Options) ownNamespace() string {
+	ns, err := k8s.LeaseNamespace(o.LeaseNamespace)
+	if err != nil {
+		return ""
+	}
+	return ns
+}
+
+// watched returns the namespaces to watch; none means all. The service's own one is always among them, because doctor
+// rehearses there.
+func (o Options) watched() []string {
+	if own := o.ownNamespace(); len(o.Namespaces) > 0 && own != "" {
+		return append(slices.Clone(o.Namespaces), own)
+	}
+	return o.Namespaces
+}
+
+// allowed returns the administrator's limits, with the service's own namespace.
+func (o Options) allowed() autopilot.Allowed {
+	o.Allowed.OwnNamespace = o.ownNamespace()
+	return o.Allowed
 }
 
 // Defaults returns the options that have a default.

@@ -73,7 +73,7 @@ func (p *planner) observe(ctx context.Context, t *autopilot.Target) (*decide.Pla
 	}
 	observer := controller.Observer{
 		Instances: p.cloud, Mode: p.options.Mode, Recheck: p.options.Recheck, Log: p.options.Log, Now: p.options.Now,
-		Allowed: p.options.Allowed,
+		Allowed: p.options.allowed(),
 		Claims: func(ctx context.Context, id string) ([]*autopilot.Target, error) {
 			return p.claims(ctx, id, t.Namespace)
 		},
@@ -82,7 +82,7 @@ func (p *planner) observe(ctx context.Context, t *autopilot.Target) (*decide.Pla
 	if err != nil {
 		return nil, err
 	}
-	c.Off = autopilot.OffFor(t, rap, rap.Status.Switch, p.options.Mode, p.options.Allowed)
+	c.Off = autopilot.OffFor(t, rap, rap.Status.Switch, p.options.Mode, p.options.allowed())
 	read := p.facts(t).Read
 	evidence := map[v1alpha1.Metric]autopilot.Evidence{}
 	if c.Instance != nil {

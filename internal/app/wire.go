@@ -52,7 +52,7 @@ func Wire(o Options, kube Cluster, clusterID string, api *otc.Cloud, reg prometh
 		Receiver: receiver,
 		Controller: controller.New(controller.Options{
 			Kube: kube, Cloud: openTelekomCloud{shared, arming},
-			Mode: o.Mode, Allowed: o.Allowed, Sweep: o.Sweep, Recheck: o.Recheck, MaxFlavorChanges: o.MaxFlavorChanges,
+			Mode: o.Mode, Allowed: o.allowed(), Sweep: o.Sweep, Recheck: o.Recheck, MaxFlavorChanges: o.MaxFlavorChanges,
 			Log: o.Log, Reg: reg, Now: o.Now, Chance: o.Chance,
 		}),
 	}, nil

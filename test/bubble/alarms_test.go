@@ -100,12 +100,6 @@ func TestAlarmsAreCreatedMovedAndRemovedWithTheRds(t *testing.T) {
 			}
 		})
 
-		step(t, "a person marks an armed object as one of doctor: its alarms are still managed", func(t *testing.T) {
-			f.patch(f.raps("default"), "early", `{"metadata":{"annotations":{"`+v1alpha1.DoctorAnnotation+`":"true"}}}`)
-			f.patch(f.rdss("default"), "early", `{"spec":{"autopilot":false}}`)
-			f.waitReleased("early", "NotEnabled")
-		})
-
 		step(t, "the cloud does not delete the topic: the service retries until a person abandons it", func(t *testing.T) {
 			f.database("default", "held", smallInstance())
 			f.database("default", "abandoned", smallInstance())

@@ -3,225 +3,307 @@
 package bubble
 
 import (
-	"bytes"
-	"flag"
-	"os"
-	"regexp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"k8s.io/client-go/rest"
+
 	"github.com/mcsps/rds-autopilot/internal/doctor"
-	"github.com/mcsps/rds-autopilot/internal/recording"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	"github.com/mcsps/rds-autopilot/test/level"
 	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
-	"github.com/mcsps/rds-autopilot/test/sim/replay"
+	simkube "github.com/mcsps/rds-autopilot/test/sim/kube"
 )
 
-var update = flag.Bool("update", false, "write doctor's output into the documents anew")
+// own is the namespace of the service.
+const own = "kube-public"
 
-// implied has the further checks that fail if an assumption does not hold.
-var implied = map[string][]string{
-	"cert-host":           {"subscription"},
-	"cert-pem":            {"subscription"},
-	"signed-text":         {"subscription"},
-	"signature-algorithm": {"subscription"},
-	"confirm-host":        {"subscription"},
-	"confirm-answer":      {"subscription"},
-	"timestamp-utc":       {"subscription"},
-	"subscription-status": {"subscription"},
-	"cloud-eye-publishes": {"alarm"},
-	"payload-schema":      {"alarm"},
-	"payload-time":        {"alarm"},
-	"payload-rule":        {"alarm"},
-	"payload-dimension":   {"alarm"},
-	"rule-raw":            {"alarm"},
-	"metric-percent":      {"payload-percent"},
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// rehearsal is a world for doctor: a service, a managed database, and an instance that nobody manages.
+type rehearsal struct {
+	*fleet
+	service flags
+	free    string // id of that instance
+	refuses bool   // the user of doctor has no right
+	change  func(*doctor.Options)
+	managed string // id of the instance of default/db
+	bare    bool   // no database is managed
+	stop    func()
+	lines   []doctor.Line
 }
 
-// unseen has the assumptions that doctor can only check with a full database or a hundred rules.
-var unseen = []string{"enlarge-when-full", "rule-pages", "storage-full-listed"}
-
-// onlyListening has the assumptions that doctor can only check if it receives the messages itself.
-var onlyListening = []string{
-	"confirm-path", "payload-status", "sends-again", "sent-again-same", "smn-headers", "strings-only", "timestamp-form",
+func newRehearsal(t *testing.T) *rehearsal {
+	t.Helper()
+	r := &rehearsal{fleet: newFleet(t, simcloud.Settings{}), service: flags{sweep: 2 * time.Minute, own: own}}
+	r.free = r.addInstance(simcloud.Instance{Flavor: twoVCPUs, VolumeGB: 100, Workload: simcloud.Workload{UsedGB: 40, CPUDemand: 0.6}}).ID
+	r.change = func(*doctor.Options) {}
+	return r
 }
 
-func TestDoctorNamesTheWrongAssumption(t *testing.T) {
-	for _, a := range append(doctor.Assumptions(), doctor.Assumption{ID: "none"}) {
-		t.Run(a.ID, func(t *testing.T) {
+// run runs doctor beside the service, and returns whether it succeeded.
+func (r *rehearsal) run(ctx context.Context) bool {
+	r.t.Helper()
+	if !r.bare {
+		r.managed = r.database("default", "db", smallInstance()).ID
+	}
+	r.stop = r.start(r.service).stop
+	time.Sleep(30 * time.Minute) // until there is data
+	return r.runDoctor(ctx)
+}
+
+func (r *rehearsal) runDoctor(ctx context.Context) bool {
+	o := r.options(r.sim)
+	o.LeaseNamespace, o.LeaseName, o.System, o.CloudRate, o.Allowed = own, "rds-autopilot", "kube-system", 1000, r.service.allowed
+	with := doctor.Options{
+		Options: o, Kube: r.reviewed(r.kube.Config()), Web: &http.Client{Transport: r.routes},
+		Report: func(l doctor.Line) { r.lines = append(r.lines, l) },
+	}
+	if r.service.smn != nil {
+		with.SMNClient = smnClient(r.service.smn)
+	}
+	r.change(&with)
+	r.lines = nil
+	return doctor.Run(ctx, with)
+}
+
+// reviewed refuses reviews of the own rights if r.refuses is set.
+func (r *rehearsal) reviewed(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTrip(func(req *http.Request) (*http.Response, error) {
+			if !r.refuses || !strings.HasSuffix(req.URL.Path, "/selfsubjectaccessreviews") {
+				return next.RoundTrip(req)
+			}
+			return &http.Response{StatusCode: http.StatusCreated, Request: req, Header: http.Header{"Content-Type": {"application/json"}},
+				Body: io.NopCloser(strings.NewReader(`{"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1","status":{"allowed":false}}`))}, nil
+		})
+	})
+	return config
+}
+
+func (r *rehearsal) output() string {
+	var all strings.Builder
+	for _, l := range r.lines {
+		all.WriteString(l.String())
+	}
+	return all.String()
+}
+
+// checkLeftNothing fails if anything of the rehearsal is in the cluster or in the cloud.
+func (r *rehearsal) checkLeftNothing() {
+	r.t.Helper()
+	for _, a := range r.autopilots() {
+		if a.Name == doctor.Name {
+			r.t.Errorf("RdsAutopilot %s/%s is left", a.Namespace, a.Name)
+		}
+	}
+	for _, rule := range r.sim.Rules() {
+		if strings.Contains(rule.Name, doctor.Name) {
+			r.t.Errorf("the rule %s is left", rule.Name)
+		}
+	}
+}
+
+func TestDoctorRehearsesAnAlarmAndLeavesNothing(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
+		r := newRehearsal(t)
+		r.service.namespaces = []string{"default"} // the service watches its own namespace as well
+		if !r.run(t.Context()) {
+			t.Errorf("doctor fails:\n%s", r.output())
+		}
+		want := []string{"kubernetes", "rights", "login", "hosts", "url", "lists", "quota", "leftover", "instance", "created", "armed", "topic", "alarm", "decision", "removed"}
+		var steps []string
+		for _, l := range r.lines {
+			if steps = append(steps, l.Step); l.State != doctor.OK || l.Do != "" {
+				t.Errorf("%+v", l)
+			}
+		}
+		if !slices.Equal(steps, want) {
+			t.Errorf("the steps are %v, want %v", steps, want)
+		}
+		r.checkLeftNothing()
+	})
+}
+
+// A run that was killed leaves its RdsAutopilot in Recommend. The next run removes it, but no object of a person.
+func TestDoctorRemovesWhatAKilledRunHasLeft(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
+		r := newRehearsal(t)
+		spec := `{"mode":"Recommend","apply":"Cloud","instanceID":"` + r.free + `"}`
+		r.createAutopilot(own, doctor.Name, spec)
+		if r.run(t.Context()) || !strings.Contains(r.output(), "is not doctor's") || r.autopilot(own, doctor.Name) == nil {
+			t.Errorf("it deletes an object of a person:\n%s", r.output())
+		}
+		r.patch(r.raps(own), doctor.Name, `{"metadata":{"annotations":{"`+doctor.Annotation+`":"left"}}}`)
+		left := r.autopilot(own, doctor.Name).UID
+		if !r.runDoctor(t.Context()) {
+			t.Errorf("after a killed run, doctor fails:\n%s", r.output())
+		}
+		if a := r.autopilot(own, doctor.Name); a != nil {
+			t.Errorf("%s is left, and was %s", a.UID, left)
+		}
+		r.checkLeftNothing()
+	})
+}
+
+func TestDoctorRemovesItsObjectWhenItIsInterruptedAtAnyStep(t *testing.T) {
+	for _, step := range []string{"kubernetes", "login", "lists", "leftover", "instance", "created", "armed", "topic", "alarm", "decision"} {
+		t.Run(step, func(t *testing.T) {
 			level.InBubble(t, func(t *testing.T) {
-				var settings simcloud.Settings
-				if differ := simcloud.Differences()[a.ID]; differ != nil {
-					differ(&settings)
-				}
-				f := newFleet(t, settings)
-				f.start(flags{sweep: 2 * time.Minute, maxAge: time.Hour})
-				f.database("default", "db", simcloud.Instance{
-					Flavor: "rds.mysql.n1.large.4.ha", VolumeGB: 100, Workload: simcloud.Workload{UsedGB: 40, CPUDemand: 0.6},
-				})
-				time.Sleep(75 * time.Minute) // until there is data, however late
-				before := f.requested("db")
-				results := f.runDoctor(t.Context(), "db", f.withListen)
-				var want []string
-				if a.ID != "none" && !slices.Contains(unseen, a.ID) {
-					want = append(slices.Clone(implied[a.ID]), a.ID)
-					slices.Sort(want)
-				}
-				if got := checksIn(results, doctor.Failed, doctor.Differs); !slices.Equal(got, want) {
-					t.Errorf("%v do not hold, want %v", got, want)
-					for _, id := range slices.Compact(slices.Sorted(slices.Values(append(got, want...)))) {
-						t.Logf("%+v", results[id])
+				r := newRehearsal(t)
+				ctx, interrupt := context.WithCancel(t.Context())
+				r.change = func(o *doctor.Options) {
+					report := o.Report
+					o.Report = func(l doctor.Line) {
+						if report(l); l.Step == step {
+							interrupt()
+						}
 					}
 				}
-				if r := results[a.ID]; len(want) > 0 && (r.State == doctor.Differs) != a.Harmless() {
-					t.Errorf("%+v, and if it is wrong: %s", r, a.IfWrong)
+				if r.run(ctx) {
+					t.Error("an interrupted run succeeds")
 				}
-				if a.ID == "none" { // the API server of a bubble has neither schemas nor rights
-					notSeen := slices.Sorted(slices.Values(append(slices.Clone(unseen), "crds", "rbac")))
-					if got := checksIn(results, doctor.Unseen); !slices.Equal(got, notSeen) {
-						t.Errorf("unseen are %v", got)
-					}
+				if last := r.lines[len(r.lines)-1].Step; last != step && last != "removed" {
+					t.Errorf("a step follows the interruption:\n%s", r.output())
 				}
-				f.checkDoctorLeftNothing()
-				if after := f.requested("db"); after != before {
-					t.Errorf("the Rds requested %v and requests %v", before, after)
-				}
+				r.checkLeftNothing()
 			})
 		})
 	}
 }
 
-func TestDoctorThroughTheServiceSeesWhatTheServiceStores(t *testing.T) {
-	level.InBubble(t, func(t *testing.T) {
-		f := newArmedFleet(t)
-		results := f.runDoctor(t.Context(), "db", nil)
-		if got := checksIn(results, doctor.Failed, doctor.Differs); len(got) > 0 {
-			t.Errorf("%v do not hold: %+v", got, results[got[0]])
-		}
-		want := slices.Concat([]string{"crds", "instance-primary", "rbac"}, unseen, onlyListening)
-		slices.Sort(want)
-		if got := checksIn(results, doctor.Unseen); !slices.Equal(got, want) {
-			t.Errorf("unseen are %v, want %v", got, want)
-		}
-		for _, id := range onlyListening {
-			if !strings.Contains(results[id].Text, "--listen") {
-				t.Errorf("%+v", results[id])
+func TestDoctorSaysWhatIsWrongAndWhatToDo(t *testing.T) {
+	env := func(key, value string) func(*rehearsal) {
+		return func(r *rehearsal) {
+			r.change = func(o *doctor.Options) {
+				was := o.Env
+				o.Env = func(k string) string {
+					if k == key {
+						return value
+					}
+					return was(k)
+				}
 			}
 		}
-		f.checkDoctorLeftNothing()
-	})
-}
-
-// The service does not store a message that it refuses, so doctor knows only that none was accepted.
-func TestDoctorThroughTheServiceFailsIfTheServiceAcceptsNoMessage(t *testing.T) {
-	for _, tc := range []struct {
-		differs, check string
-		state          doctor.State // of the assumption
+	}
+	const denied = `{"error_code":"IAM.0001","error_msg":"Access denied"}`
+	forbid := func(operation string) func(*rehearsal) {
+		return func(r *rehearsal) {
+			r.setFault(faultOf(simcloud.Fault{Status: http.StatusForbidden, Body: denied}, operation))
+		}
+	}
+	unreachable := func(of func(*rehearsal) string) func(*rehearsal) {
+		return func(r *rehearsal) {
+			r.service.smn = roundTrip(func(req *http.Request) (*http.Response, error) {
+				if req.URL.Host == of(r) {
+					return nil, errors.New("dial tcp: connection refused")
+				}
+				return r.sim.RoundTrip(req)
+			})
+		}
+	}
+	// publicly makes the public URL answer neither SMN nor doctor.
+	publicly := func(err error) func(*rehearsal) {
+		return func(r *rehearsal) {
+			r.routes.refuse = err
+		}
+	}
+	for name, tc := range map[string]struct {
+		change         func(*rehearsal)
+		step, text, do string
 	}{
-		{"signature-algorithm", "subscription", doctor.Unseen},
-		{"confirm-answer", "subscription", doctor.Failed},
-		{"payload-time", "alarm", doctor.Unseen},
+		"wrong password":          {env("OS_PASSWORD", "wrong"), "login", "refused the credentials", "Check user, password"},
+		"wrong region":            {env("OS_REGION_NAME", "eu-xx"), "login", "region eu-xx", "Set OS_REGION_NAME"},
+		"missing right to read":   {forbid("ListAlarms"), "lists", "ListRules: 403", "the right ces:alarms:list"},
+		"missing right to create": {forbid("CreateAlarm"), "armed", "CreateRule: 403", "the right ces:alarms:create"},
+		"no CRD": {func(r *rehearsal) {
+			kube, err := simkube.New(simkube.Options{CRDs: crds[:1], Seed: "x"})
+			r.must(err)
+			r.change = func(o *doctor.Options) { o.Kube = kube.Config() }
+		}, "kubernetes", "rdsautopilots.autopilot.otc.mcsps.de is not installed", "kubectl apply -f deploy/crds"},
+		"no right in Kubernetes": {func(r *rehearsal) { r.refuses = true }, "rights", "create events", "RBAC"},
+		"unknown namespace": {func(r *rehearsal) {
+			r.change = func(o *doctor.Options) { o.LeaseNamespace = "" }
+		}, "kubernetes", "not in a pod", "--lease-namespace"},
+		"quota of rules": {func(r *rehearsal) {
+			r.sim.Configure(func(s *simcloud.Settings) { s.RuleQuota = 3 })
+		}, "quota", "3 of 3", "higher quota"},
+		"quota of topics": {func(r *rehearsal) {
+			r.sim.Configure(func(s *simcloud.Settings) { s.TopicQuota = 1 })
+		}, "armed", "QuotaExceeded", "higher quota"},
+		"no instance": {func(r *rehearsal) { r.sim.RemoveInstance(r.free) }, "instance", "All instances are managed", "create a small one"},
+		"managed instance": {func(r *rehearsal) {
+			r.change = func(o *doctor.Options) { o.Instance = r.managed }
+		}, "instance", "default_db", "--instance"},
+		"Rds that the service has not seen": {func(r *rehearsal) {
+			r.createRds("default", "new", rdsSpec(simcloud.Instance{Flavor: twoVCPUs, VolumeGB: 100}, true), r.free)
+			r.bare, r.service.mode = true, v1alpha1.ModeOff
+		}, "instance", "default/new", "--instance"},
+		"no instance at all": {func(r *rehearsal) {
+			r.must(r.sim.ChangeInstance(r.free, func(in *simcloud.Instance) { in.Status = "BUILD" }))
+			r.bare = true
+		}, "instance", "no ACTIVE one", "create a small instance"},
+		"no service": {func(r *rehearsal) { r.change = func(*doctor.Options) { r.stop() } }, "armed", "No running service", "pods"},
+		"no such instance": {func(r *rehearsal) {
+			r.change = func(o *doctor.Options) { o.Instance = "0a1b" }
+		}, "instance", `the id "0a1b"`, "--instance"},
+		"certificate host not reachable": {unreachable(func(r *rehearsal) string { return r.sim.CertHost() }), "hosts",
+			"The host of --smn-cert-hosts is not reachable", "Allow the pod"},
+		"console not reachable": {unreachable(func(r *rehearsal) string { return r.sim.ConfirmHost() }), "hosts",
+			"The host of --smn-confirm-hosts is not reachable", "--smn-confirm-hosts"},
+		"confirmation host not allowed": {func(r *rehearsal) {
+			r.sim.Configure(func(s *simcloud.Settings) { s.ConfirmOnOtherHost = true })
+		}, "armed", `is not in --smn-confirm-hosts`, "--smn-confirm-hosts"},
+		"certificates on another host": {func(r *rehearsal) {
+			r.sim.Configure(func(s *simcloud.Settings) { s.CertOnOtherHost = true })
+		}, "armed", "SubscriptionPending", "--smn-cert-hosts"},
+		"DNS":      {publicly(&net.DNSError{Err: "no such host", IsNotFound: true}), "armed", "SubscriptionPending", "DNS record"},
+		"TLS":      {publicly(&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}), "armed", "SubscriptionPending", "certificate of a public CA"},
+		"firewall": {publicly(errors.New("i/o timeout")), "armed", "SubscriptionPending", "firewall"},
+		"Ingress path": {func(r *rehearsal) {
+			r.change = func(o *doctor.Options) {
+				o.PublicURL = &url.URL{Scheme: "https", Host: o.PublicURL.Host, Path: "/other"}
+			}
+		}, "topic", "and not to", "the same --public-url"},
+		"private URL": {func(r *rehearsal) {
+			r.sim.Configure(func(s *simcloud.Settings) { s.RefusePrivateEndpoints = true })
+			r.public = "https://10.1.2.3"
+		}, "armed", "SubscriptionRefused", "public addresses only"},
+		"mode Off":          {func(r *rehearsal) { r.service.mode = v1alpha1.ModeOff }, "armed", "NotEnabled", "--mode"},
+		"another namespace": {func(r *rehearsal) { r.service.own = "default" }, "armed", "NotAllowed", "--lease-namespace"},
+		"alarms do not arrive": {func(r *rehearsal) {
+			r.sim.Configure(func(s *simcloud.Settings) { s.NoPublishByCloudEye = true })
+		}, "alarm", "is in alarm", "load balancer"},
+		"rules are not evaluated": {func(r *rehearsal) {
+			r.sim.Configure(func(s *simcloud.Settings) { s.RawRulesSleep = true })
+		}, "alarm", "is in ok", "Cloud Eye's console"},
 	} {
-		t.Run(tc.differs, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			level.InBubble(t, func(t *testing.T) {
-				f := newArmedFleet(t)
-				f.sim.Configure(simcloud.Differences()[tc.differs])
-				results := f.runDoctor(t.Context(), "db", nil)
-				if r := results[tc.check]; r.State != doctor.Failed || r.Do == "" {
-					t.Errorf("%+v", r)
+				r := newRehearsal(t)
+				tc.change(r)
+				if r.run(t.Context()) {
+					t.Error("doctor succeeds")
 				}
-				if r := results[tc.differs]; r.State != tc.state {
-					t.Errorf("%+v, want %s", r, tc.state)
+				i := slices.IndexFunc(r.lines, func(l doctor.Line) bool { return l.State == doctor.Failed })
+				if i < 0 || r.lines[i].Step != tc.step || !strings.Contains(r.lines[i].Text, tc.text) || !strings.Contains(r.lines[i].Do, tc.do) {
+					t.Errorf("want %q %q %q:\n%s", tc.step, tc.text, tc.do, r.output())
 				}
-				f.checkDoctorLeftNothing()
+				r.checkLeftNothing()
 			})
 		})
 	}
-}
-
-// outputOfARealAPIServer is what the API server of a bubble does not have. TestDoctorThroughTheRunningService shows it.
-var outputOfARealAPIServer = map[string]string{
-	"crds":  "Rds otc.mcsps.de/v1alpha1, RdsAutopilot autopilot.otc.mcsps.de/v1alpha1: all fields of this version exist",
-	"rbac":  "The user of this run has all rights that serve needs",
-	"lease": "rds-autopilot-5d8f7c9b6-x2x7k leads",
-}
-
-// variable matches what differs from run to run: IDs, times, and durations.
-var variable = regexp.MustCompile(`[0-9a-f]{8,}\w*|al[0-9A-Za-z]{22}|\d{4}-\d\d-\d\dT[\d:]+Z|\b(?:\d+m)?\d+s\b`)
-
-// The documents show doctor's output word for word, except for the parts that differ in each run. -update rewrites
-// them.
-func TestDocumentsShowDoctorsOutput(t *testing.T) {
-	level.InBubble(t, func(t *testing.T) {
-		f := newArmedFleet(t)
-		for _, doc := range []struct{ page, database string }{
-			{"../../docs/doctor.md", "db"}, {"../../docs/first-day.md", ""},
-		} {
-			var output strings.Builder
-			f.runDoctor(t.Context(), doc.database, func(o *doctor.Options) {
-				report := o.Report
-				o.Report = func(r doctor.Result) {
-					report(r)
-					if text, ok := outputOfARealAPIServer[r.Check]; ok {
-						r = doctor.Result{Check: r.Check, State: doctor.OK, Text: text}
-					}
-					isListed := slices.ContainsFunc(doctor.Checks(), func(c doctor.Check) bool { return c.ID == r.Check })
-					if doc.database != "" || isListed {
-						output.WriteString(r.String())
-					}
-				}
-			})
-			page, err := os.ReadFile(doc.page)
-			f.must(err)
-			before, shown, _ := strings.Cut(string(page), "```text\n")
-			shown, after, _ := strings.Cut(shown, "```\n")
-			switch {
-			case variable.ReplaceAllString(output.String(), "…") == variable.ReplaceAllString(shown, "…"):
-			case *update:
-				f.must(os.WriteFile(doc.page, []byte(before+"```text\n"+output.String()+"```\n"+after), 0o644))
-			default:
-				t.Errorf("%s shows\n%s\nand doctor prints\n%s", doc.page, shown, output.String())
-			}
-		}
-	})
-}
-
-// The recording of a run beside a running service contains nothing of the tenant, and can be replayed. The cloud
-// dates its points off the full minute, which changes no result.
-func TestDoctorsRecordingReplaysWithoutADifference(t *testing.T) {
-	level.InBubble(t, func(t *testing.T) {
-		f := newArmedFleet(t)
-		f.sim.Configure(func(s *simcloud.Settings) { s.PointsOffMinute = true })
-		var file bytes.Buffer
-		results := f.runDoctor(t.Context(), "db", func(o *doctor.Options) {
-			withApplyCloud(o)
-			o.Record = recording.New(&file, time.Now).Wrap
-		})
-		if got := checksIn(results, doctor.Failed, doctor.Differs); len(got) > 0 {
-			t.Errorf("%v do not hold", got)
-		}
-		secrets := []string{f.sim.ProjectID(), f.public, "autopilot_", "autopilot-doctor", "simulated", "MII", "192.168."}
-		for _, kv := range f.sim.Env() {
-			if key, value, _ := strings.Cut(kv, "="); key != "OS_REGION_NAME" && key != "OS_AUTH_URL" {
-				secrets = append(secrets, value)
-			}
-		}
-		for _, secret := range secrets {
-			if strings.Contains(file.String(), secret) {
-				t.Errorf("%q is in the recording", secret)
-			}
-		}
-		lines, err := replay.Read(&file)
-		f.must(err)
-		if len(lines) < 20 {
-			t.Errorf("only %d exchanges", len(lines))
-		}
-		differences, err := replay.Run(t.Context(), lines, replay.Options{Settings: simcloud.Settings{PointsOffMinute: true}})
-		f.must(err)
-		for _, d := range differences {
-			t.Error(d)
-		}
-	})
 }

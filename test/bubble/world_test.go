@@ -145,15 +145,15 @@ func (f *fleet) runOperator() {
 type routes struct {
 	mu     sync.Mutex
 	by     map[string]*fleet
-	doctor http.RoundTripper // to the receiver of doctor --listen
+	refuse error // of every request; nil means none
 }
 
 func (r *routes) RoundTrip(req *http.Request) (*http.Response, error) {
 	r.mu.Lock()
-	f, doctor := r.by[req.URL.Host], r.doctor
+	f, refuse := r.by[req.URL.Host], r.refuse
 	r.mu.Unlock()
-	if req.URL.Host == doctorHost {
-		return doctor.RoundTrip(req)
+	if refuse != nil {
+		return nil, refuse
 	}
 	if f == nil {
 		return nil, fmt.Errorf("no such host %s", req.URL.Host)
@@ -179,6 +179,8 @@ type flags struct {
 	sweep      time.Duration // 60 hours if zero, so that no sweep follows the first
 	mode       v1alpha1.Mode // Auto if empty
 	allowed    autopilot.Allowed
+	own        string                        // namespace of the service; unknown if empty
+	smn        http.RoundTripper             // to the hosts of certificates and confirmation links; the simulated cloud if nil
 	namespaces []string                      // all if empty
 	rate       float64                       // requests per second; 1000 if zero
 	maxAge     time.Duration                 // of messages; a day if zero
@@ -198,6 +200,9 @@ func (f *fleet) start(o flags) *service {
 	of := f.options(o.transport)
 	of.Mode, of.Allowed, of.Namespaces, of.MaxFlavorChanges = o.mode, o.allowed, o.namespaces, 3
 	of.MaxMessageAge, of.Sweep, of.Recheck, of.CloudRate = o.maxAge, o.sweep, o.recheck, o.rate
+	if of.LeaseNamespace, of.LeaseName = o.own, "rds-autopilot"; o.smn != nil {
+		of.SMNClient = smnClient(o.smn)
+	}
 	ctx, cancel := context.WithCancel(f.t.Context())
 	reg := prometheus.NewRegistry()
 	kube, parts, err := f.wire(ctx, f.kube.Config(), of, reg, o.event)

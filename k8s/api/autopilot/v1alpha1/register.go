@@ -19,10 +19,6 @@ const (
 	// an Rds, so that deleting a database never waits for the autopilot.
 	Finalizer = "autopilot.otc.mcsps.de/alarms"
 
-	// DoctorAnnotation set to "true" marks an RdsAutopilot that rds-autopilot doctor has created, so that the receiver
-	// stores its messages. It stands for no database, and the leader ignores it.
-	DoctorAnnotation = "autopilot.otc.mcsps.de/doctor"
-
 	// AbandonAnnotation set to "true" removes the finalizer of a deleted RdsAutopilot although the cloud cannot be
 	// reached. The remaining cloud resources stay in place.
 	AbandonAnnotation = "autopilot.otc.mcsps.de/abandon"
