@@ -77,8 +77,6 @@ type outcome struct {
 	target *v1alpha1.RdsAutopilot
 	result result
 	err    error // nil if the result explains itself
-
-	isRepeat bool // its publisher was reported within the hour
 }
 
 // answer writes the response.
@@ -96,7 +94,8 @@ func (o outcome) answer(w http.ResponseWriter) {
 	_ = http.NewResponseController(w).Flush() // the log may block after this
 }
 
-// log writes the log line of a message. Of the fields that the sender chose it has only the type and a checked id.
+// log writes the log line of a message. Of the fields that the sender chose it has only the type and a checked id. The
+// sampler counts the lines of each text, so the text contains the result.
 func (o outcome) log(log *zap.Logger) {
 	fields := []zap.Field{
 		zap.String("type", string(o.typ)), zap.String("result", string(o.result)), zap.Int("status", o.result.status()),
@@ -114,7 +113,7 @@ func (o outcome) log(log *zap.Logger) {
 	if o.result.isAccepted() {
 		level = zapcore.InfoLevel
 	}
-	log.Log(level, "notification", fields...)
+	log.Log(level, "notification "+string(o.result), fields...)
 }
 
 type meters struct {
