@@ -65,16 +65,14 @@ type Alarms struct {
 	options Options
 
 	mu            sync.Mutex
-	confirmations []confirmation          // requested in the last window, oldest first
-	waiting       map[string]confirmation // refused in the last window and not requested since, by topic name
-	subscribed    map[string]subscribed   // by subscription URN
-	ineffective   map[string]ineffective  // by rule id or topic URN
+	confirmations []time.Time            // requested in the last window, oldest first
+	subscribed    map[string]subscribed  // by subscription URN
+	ineffective   map[string]ineffective // by rule id or topic URN
 }
 
 // New returns Alarms that remember nothing.
 func New(o Options) *Alarms {
-	return &Alarms{options: o, waiting: map[string]confirmation{}, subscribed: map[string]subscribed{},
-		ineffective: map[string]ineffective{}}
+	return &Alarms{options: o, subscribed: map[string]subscribed{}, ineffective: map[string]ineffective{}}
 }
 
 // cloudName returns the name of a database's topic, with which the names of its rules begin.

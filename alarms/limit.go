@@ -3,11 +3,8 @@
 package alarms
 
 import (
-	"maps"
 	"slices"
 	"time"
-
-	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
 const (
@@ -18,64 +15,28 @@ const (
 	confirmationsWindow = 10 * time.Minute
 )
 
-// confirmation is the request for one confirmation, or the last refusal of a request that waits for the limit.
-type confirmation struct {
-	at        time.Time
-	namespace string
-}
-
-// confirmationAllowedAt returns when a database may request a confirmation; the zero time means now. Its namespace has
-// a share, and gets all that is left while no database of another namespace waits. With take, confirmationAllowedAt
-// counts a confirmation that is allowed now. It stores a database that must wait.
-func (a *Alarms) confirmationAllowedAt(of *v1alpha1.RdsAutopilot, take bool) (until time.Time) {
+// confirmationAllowedAt returns when a confirmation may be requested; the zero time means now. With take, it counts a
+// confirmation that is allowed now.
+func (a *Alarms) confirmationAllowedAt(take bool) time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	now, name := a.options.Now(), cloudName(of)
-	hasEnded := func(c confirmation) bool { return now.Sub(c.at) >= confirmationsWindow }
+	now := a.options.Now()
+	hasEnded := func(at time.Time) bool { return now.Sub(at) >= confirmationsWindow }
 	a.confirmations = slices.DeleteFunc(a.confirmations, hasEnded)
-	maps.DeleteFunc(a.waiting, func(_ string, c confirmation) bool { return hasEnded(c) })
-	othersWait := false
-	for _, c := range a.waiting {
-		othersWait = othersWait || c.namespace != of.Namespace
+	if len(a.confirmations) == maxConfirmations {
+		return a.confirmations[0].Add(confirmationsWindow)
 	}
-	for i := range a.confirmations {
-		if left := a.confirmations[i:]; hasShare(left, of.Namespace) || !othersWait && len(left) < maxConfirmations {
-			break
-		}
-		until = a.confirmations[i].at.Add(confirmationsWindow)
+	if take {
+		a.confirmations = append(a.confirmations, now)
 	}
-	switch {
-	case !until.IsZero():
-		a.waiting[name] = confirmation{now, of.Namespace}
-	case take:
-		delete(a.waiting, name)
-		a.confirmations = append(a.confirmations, confirmation{now, of.Namespace})
-	}
-	return until
+	return time.Time{}
 }
 
-// hasShare reports whether a namespace has requested less than two thirds of what the other namespaces leave. While
-// others wait, a namespace that switches its databases on and off therefore never takes all confirmations: the first
-// one gets 100 of 150, and the next one 34 of the other 50.
-func hasShare(requested []confirmation, namespace string) bool {
-	own := 0
-	for _, c := range requested {
-		if c.namespace == namespace {
-			own++
-		}
-	}
-	left := maxConfirmations - (len(requested) - own)
-	return 3*own < 2*left
-}
-
-// returnConfirmation removes the newest confirmation of a namespace from the count, because SMN has not sent it.
-func (a *Alarms) returnConfirmation(namespace string) {
+// returnConfirmation removes the newest confirmation from the count, because SMN has not sent it.
+func (a *Alarms) returnConfirmation() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for i, c := range slices.Backward(a.confirmations) {
-		if c.namespace == namespace {
-			a.confirmations = slices.Delete(a.confirmations, i, i+1)
-			return
-		}
+	if n := len(a.confirmations); n > 0 {
+		a.confirmations = a.confirmations[:n-1]
 	}
 }

@@ -118,14 +118,14 @@ func (e *ensureRun) ensureSubscription(ctx context.Context) error {
 // subscribe requests the subscription and its confirmation, if SMN's limit on confirmations allows it now. A refused
 // Subscribe does not count against the limit, because SMN sends no confirmation for it.
 func (e *ensureRun) subscribe(ctx context.Context, listed []otc.Subscription) error {
-	e.confirmationAllowed = e.confirmationAllowedAt(e.desired.Autopilot, true)
+	e.confirmationAllowed = e.confirmationAllowedAt(true)
 	if !e.confirmationAllowed.IsZero() {
 		return nil
 	}
 	urn, err := e.options.Cloud.Subscribe(ctx, e.observed.TopicURN, e.protocol, e.options.Endpoint, remark)
 	if err != nil {
 		if hasAnswer(err) {
-			e.returnConfirmation(e.desired.Autopilot.Namespace)
+			e.returnConfirmation()
 		}
 		return fmt.Errorf("the public URL cannot be subscribed to the topic: %w", err)
 	}
@@ -135,7 +135,7 @@ func (e *ensureRun) subscribe(ctx context.Context, listed []otc.Subscription) er
 	e.observed.Endpoints = slices.Compact(slices.Sorted(slices.Values(all)))
 	e.noteSubscribed(urn, subscribed{e.options.Endpoint, e.observed.SubscribedTime.Time})
 	if slices.ContainsFunc(listed, func(s otc.Subscription) bool { return s.URN == urn && s.Status == otc.SubscriptionConfirmed }) {
-		e.returnConfirmation(e.desired.Autopilot.Namespace) // SMN lists our URL in another form, and sends no confirmation
+		e.returnConfirmation() // SMN lists our URL in another form, and sends no confirmation
 		e.observed.Subscription = v1alpha1.SubscriptionConfirmed
 	}
 	return nil
@@ -163,7 +163,7 @@ func (e *ensureRun) deliveryInOrder() bool {
 	}
 	before := e.observed
 	if e.adoptState(f) {
-		e.confirmationAllowed = e.confirmationAllowedAt(e.desired.Autopilot, false)
+		e.confirmationAllowed = e.confirmationAllowedAt(false)
 		if e.confirmationAllowed.IsZero() {
 			e.observed = before
 			return false

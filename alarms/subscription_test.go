@@ -136,39 +136,22 @@ func TestRefusedSubscribeDoesNotCountAgainstConfirmationLimit(t *testing.T) {
 	w.checkRecord()
 }
 
-// request requests the confirmation of a database without rules. It returns an error if the database must wait.
-func (w *world) request(namespace string, i int) error {
-	want := w.desired()
-	want.Autopilot.Namespace, want.Autopilot.Name, want.Rules = namespace, fmt.Sprint(i), nil
-	observed, _, err := w.ensureWith(w.t.Context(), w.alarms, want, v1alpha1.Alarms{}, nil, noRecord)
-	if missing := observed.Subscription == v1alpha1.SubscriptionMissing; missing != (err != nil) {
-		w.t.Errorf("database %s/%d: %s, %v", namespace, i, observed.Subscription, err)
-	}
-	return err
-}
-
-// requestAll requests confirmations for databases from the first one on until one must wait, and returns how many were
-// requested.
-func (w *world) requestAll(namespace string, first int) (n int) {
-	for w.request(namespace, first+n) == nil {
-		n++
-	}
-	return n
-}
-
 func TestConfirmationsAreRequestedWithinSMNsLimit(t *testing.T) {
 	w := newWorld(t)
-	if n := w.requestAll("shop", 0); n != 150 {
-		t.Fatalf("%d for the only namespace", n)
+	// request requests the confirmation of a database without rules.
+	request := func(i int) error {
+		want := w.desired()
+		want.Autopilot.Name, want.Rules = fmt.Sprint(i), nil
+		_, _, err := w.ensureWith(t.Context(), w.alarms, want, v1alpha1.Alarms{}, nil, noRecord)
+		return err
 	}
-	w.advance(4 * time.Minute)
-	others := []string{"billing", "a", "b", "c"}
-	const limit = "waiting for SMN's limit on confirmations until 10:10:00 UTC"
-	for _, namespace := range others {
-		if err := w.request(namespace, 0); err == nil || err.Error() != limit {
-			t.Errorf("%s: %v", namespace, err)
+	for i := range 150 {
+		if err := request(i); err != nil {
+			t.Fatalf("request %d: %v", i, err)
 		}
 	}
+	w.advance(4 * time.Minute)
+	const limit = "waiting for SMN's limit on confirmations until 10:10:00 UTC"
 	for _, wantRequests := range []bool{true, false} { // the second run finds everything else in order
 		listed := w.snapshot()
 		w.sim.ResetRequests()
@@ -183,45 +166,9 @@ func TestConfirmationsAreRequestedWithinSMNsLimit(t *testing.T) {
 			t.Errorf("%d requests, want some %t", n, wantRequests)
 		}
 	}
-	w.advance(6 * time.Minute) // the first 150 no longer count, and the other namespaces still wait
+	w.advance(6 * time.Minute) // the first 150 no longer count
 	w.ensureWithSnapshot(w.desired())
 	if w.recorded.Subscription != v1alpha1.SubscriptionPending {
 		t.Errorf("ten minutes later: %s", w.recorded.Subscription)
-	}
-	total := 1 + w.requestAll("shop", 200)
-	if total != 100 {
-		t.Errorf("%d for shop while others wait", total)
-	}
-	for _, namespace := range others {
-		n := w.requestAll(namespace, 0)
-		if total += n; n == 0 {
-			t.Errorf("none for %s", namespace)
-		}
-	}
-	if total != 150 {
-		t.Errorf("%d for all namespaces", total)
-	}
-}
-
-func TestNamespaceExceedsItsShareOnceNoOtherWaits(t *testing.T) {
-	w := newWorld(t)
-	w.requestAll("shop", 0)
-	w.advance(9 * time.Minute)
-	for i := range 2 {
-		if w.request("billing", i) == nil {
-			t.Fatal("more than 150")
-		}
-	}
-	w.advance(time.Minute)
-	if n := w.requestAll("shop", 200); n != 100 {
-		t.Errorf("%d for shop while billing waits", n)
-	}
-	for i, want := range []int{0, 48} { // billing has 2 of the other 50
-		if err := w.request("billing", i); err != nil {
-			t.Error(err)
-		}
-		if n := w.requestAll("shop", 300); n != want {
-			t.Errorf("%d more for shop while %d databases of billing wait, want %d", n, 1-i, want)
-		}
 	}
 }

@@ -93,11 +93,9 @@ func (r *Receiver) checkTopic(ctx context.Context, m *message) (result, error) {
 	found := r.Store.ByTopic(urn)
 	if len(found) == 0 && r.OurTopics(urn) {
 		if !r.Store.Expects(urn) { // strangers can invent such URNs, so their number is limited
-			end, err := r.topicLookups.begin(ctx)
-			if err != nil {
+			if err := wait(ctx, r.topicLookups); err != nil {
 				return resultLimited, fmt.Errorf("look up the topic: %w", err)
 			}
-			defer end()
 		}
 		var err error
 		if found, err = r.Store.ByTopicLive(ctx, urn); err != nil {
@@ -185,11 +183,9 @@ func (r *Receiver) checkRule(ctx context.Context, m *message) (result, error) {
 	if m.metric, unknown = ruleMetric(m.target, m.alarm); unknown == nil {
 		return "", nil
 	}
-	end, err := r.ruleLookups.begin(ctx)
-	if err != nil {
+	if err := wait(ctx, r.ruleLookups); err != nil {
 		return resultLimited, fmt.Errorf("look up the rule: %w", err)
 	}
-	defer end()
 	live, err := r.Store.LiveAutopilot(ctx, m.target.Namespace, m.target.Name)
 	switch {
 	case errors.Is(err, autopilot.ErrGone):
