@@ -17,6 +17,20 @@ type Allowed struct {
 	// list allows all, but none with Apply: Cloud, because whoever may edit one namespace could then have any instance
 	// of the project changed.
 	Instances []string
+	// OwnNamespace is the service's. An object of it in Recommend may name any instance, because it changes nothing:
+	// doctor rehearses with one. If it is empty, there is no such exception.
+	OwnNamespace string
+}
+
+// InOwn returns the limits of a service in that namespace.
+func (a Allowed) InOwn(namespace string) Allowed {
+	a.OwnNamespace = namespace
+	return a
+}
+
+// isRehearsal reports whether a target is of the service's own namespace and in Recommend.
+func (a Allowed) isRehearsal(t *Target, spec v1alpha1.Spec) bool {
+	return a.OwnNamespace != "" && t.Namespace == a.OwnNamespace && spec.Mode == v1alpha1.ModeRecommend
 }
 
 // LacksInstances reports whether apply: Cloud is allowed without a list of instances.
@@ -27,6 +41,8 @@ func (a Allowed) LacksInstances() bool {
 // Refuses returns why an autopilot must not manage its target. It returns an empty text if it may.
 func (a Allowed) Refuses(spec v1alpha1.Spec, t *Target) string {
 	switch {
+	case a.isRehearsal(t, spec):
+		return ""
 	case spec.Apply == v1alpha1.ApplyCloud && a.Apply != v1alpha1.ApplyCloud:
 		return "spec.apply is Cloud, which this installation does not allow: --allow-apply is Operator"
 	case t.InstanceID != "" && !a.lists(t):

@@ -168,7 +168,7 @@ func ReasonTable() []ReasonRow {
 		{Reason: ReasonReplicaSmaller, Source: warning, IsWarning: true,
 			Meaning: "A read replica has a smaller volume than its primary, so it is full first, and no RdsAutopilot manages it"},
 		{Reason: ReasonRuleSilent, Source: warning, IsWarning: true,
-			Meaning: "The storage is full by Cloud Eye's own data, but no alarm rule reports an alarm. The autopilot acts on the used space. `doctor` checks the rules"},
+			Meaning: "The storage is full by Cloud Eye's own data, but no alarm rule reports an alarm. The autopilot acts on the used space. `doctor` shows whether Cloud Eye evaluates rules"},
 		{Reason: ReasonReadOnly, Source: warning, IsWarning: true,
 			Meaning: "The used space has reached the limit at which the cloud makes the database read-only, or the instance is in `STORAGE FULL`. It lasts until a measurement shows that the database is writable: at most 87 % used, from 1,000 GB on at least 150 GB free"},
 

@@ -206,7 +206,7 @@ func TestOperationsPageListsTheReasonsOfArmed(t *testing.T) {
 
 func TestCloudFactsListTheMetricsOfCloudEye(t *testing.T) {
 	var documented, coded []string
-	for _, row := range tables(t, facts, "Metrics")[0] {
+	for _, row := range tables(t, "docs/cloud-facts.md", "Metrics")[0] {
 		unit := strings.Fields(row[2])
 		documented = append(documented, quoted(row[0])[0]+" "+unit[len(unit)-1])
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -15,16 +14,13 @@ import (
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/autopilot/decide"
-	"github.com/mcsps/rds-autopilot/internal/doctor"
 )
-
-const facts = "docs/cloud-facts.md"
 
 var update = flag.Bool("update", false, "write the generated documents anew")
 
 // TestTablesOfDocumentsAreGenerated compares tables whose only source is the code; -update writes them.
 func TestTablesOfDocumentsAreGenerated(t *testing.T) {
-	var guards, reasons, warnings, assumptions, checks strings.Builder
+	var guards, reasons, warnings strings.Builder
 	for i, g := range decide.Table() {
 		kind, names := "both", make([]string, 0, len(g.Reasons))
 		if g.Kind != "" {
@@ -49,18 +45,10 @@ func TestTablesOfDocumentsAreGenerated(t *testing.T) {
 		case autopilot.SourceCondition: // docs/operations.md says what to do about these
 		}
 	}
-	for _, a := range doctor.Assumptions() {
-		fmt.Fprintf(&assumptions, "| `%s` | %s | %s | %s |\n", a.ID, a.Assumed, a.Why, a.IfWrong)
-	}
-	for _, c := range doctor.Checks() {
-		fmt.Fprintf(&checks, "| `%s` | %s |\n", c.ID, c.Asks)
-	}
 	for _, table := range []struct{ page, head, rows string }{
 		{"docs/decisions.md", "| # | guard | for | reasons |\n|---|---|---|---|\n", guards.String()},
 		{"docs/decisions.md", "| reason | event | meaning |\n|---|---|---|\n", reasons.String()},
 		{"docs/decisions.md", "| warning | meaning |\n|---|---|\n", warnings.String()},
-		{facts, "| id | assumed | why | if it is wrong |\n|---|---|---|---|\n", assumptions.String()},
-		{"docs/doctor.md", "| check | question |\n|---|---|\n", checks.String()},
 	} {
 		page := document(t, table.page)
 		old := regexp.MustCompile(regexp.QuoteMeta(table.head) + `(?:\|[^\n]*\n)*`)

@@ -80,7 +80,7 @@ func TestServiceAccountHasExactlyTheseRights(t *testing.T) {
 	hold := []string{"create /configmaps", "delete /configmaps rds-autopilot-in-use"}
 	for namespace, want := range map[string][]string{
 		"default": everywhere,
-		own:       slices.Concat(everywhere, lease, hold),
+		own:       slices.Concat(everywhere, lease, hold, []string{"list events.k8s.io/events"}),
 		system:    slices.Concat(everywhere, lease, []string{"get /namespaces kube-system"}),
 	} {
 		var got map[string]bool

@@ -16,7 +16,7 @@ const (
 	// keyRetry is the pause after a failed fetch, so that a flood of messages does not become a flood of requests.
 	keyRetry = 30 * time.Second
 	// maxFirst limits the messages whose URL has not signed a stored message. One topic gets half of them at most.
-	// The receiver works on more messages, so these cannot take all its slots.
+	// The receiver has more connections, so these cannot take all of them.
 	maxFirst = 256
 	// firstHold is the time for which each message that waits for such a fetch holds its place, longer than
 	// certFetchLimit. It bounds these fetches to 64 per second on average, however fast the host answers.

@@ -4,8 +4,6 @@ package webhook
 
 import (
 	"errors"
-	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -16,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
+	"golang.org/x/time/rate"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 )
@@ -46,10 +45,6 @@ func faultAttacks() []attack {
 			withStore(func(f *fakeStore) { f.down = refused })(s)
 			withStore(func(f *fakeStore) { f.down = nil })(s)
 		}, 200, stored, 1},
-		{54, "no slot is free", func(s *harness) {
-			s.receiver.slots.TryAcquire(inFlight)
-			s.post(s.alarm(nil).json())
-		}, 503, limited, 0},
 		{54, "no slot is free for a large one", func(s *harness) {
 			s.receiver.large.TryAcquire(largeSlots)
 			s.post(s.alarm(nil).json() + strings.Repeat(" ", smallBody))
@@ -58,24 +53,15 @@ func faultAttacks() []attack {
 			s.receiver.large.TryAcquire(largeSlots)
 			s.post(s.alarm(nil).json())
 		}, 200, stored, 1},
-		{54, "forty strangers stall with large bodies, and a large alarm is stored", func(s *harness) {
-			for range 40 {
-				defer s.stall(smallBody + 1).Close()
-			}
-			for s.receiver.large.TryAcquire(1) { // until they have all slots
-				s.receiver.large.Release(1)
-				time.Sleep(time.Millisecond)
-			}
-			s.post(s.alarm(nil).json() + strings.Repeat(" ", 2*smallBody))
-		}, 200, stored, 1},
-		{54, "one confirmation more than at a time, and none of them ends", func(s *harness) {
-			forged := s.confirmation(nil)
-			forged["signature"] = "AAAA"
-			s.post(forged.json()) // fetches the certificate, for which there would be no time later
-			s.receiver.confirming.TryAcquire(confirming)
-			s.receiver.time = 100 * time.Millisecond
+		{54, "a confirmation that waits for the rate", func(s *harness) {
+			s.receiver.confirmations = rate.NewLimiter(rate.Every(time.Second), 1)
+			s.receiver.confirmations.Allow()
 			s.post(s.confirmation(nil).json())
-		}, 503, unavailable, 0},
+		}, 200, resultConfirmed, 1},
+		{54, "a confirmation that the rate does not allow in time", func(s *harness) {
+			s.receiver.confirmations = rate.NewLimiter(0, 0)
+			s.post(s.confirmation(nil).json())
+		}, 503, limited, 0},
 		{56, "a panic, and the process lives", func(s *harness) {
 			withStore(func(f *fakeStore) { f.panics = true })(s)
 			if n := testutil.ToFloat64(s.receiver.meters.panics); n != 1 {
@@ -100,16 +86,6 @@ func faultAttacks() []attack {
 			close(log.released)
 		}, 200, "", 1},
 	}
-}
-
-// stall opens a connection that sends only so many bytes of a longer body.
-func (s *harness) stall(sent int) net.Conn {
-	conn, err := net.Dial("tcp", s.server.Listener.Addr().String())
-	if err != nil {
-		s.Fatal(err)
-	}
-	fmt.Fprintf(conn, "POST /smn HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", MaxBody, strings.Repeat(" ", sent))
-	return conn
 }
 
 // Case 12: each message is judged by its own fields, even if others arrive at the same time.

@@ -101,7 +101,7 @@ func ruleAttacks() []attack {
 		{36, "another service", withMessage(ofECS), 200, ignored, 0},
 		{36, "a state that is neither alarm nor ok", withMessage(noState), 200, ignored, 0},
 		{36, "a hundred rules that are not ours: the reads at the API server are limited", func(s *harness) {
-			s.receiver.ruleLookups.rate = rate.NewLimiter(0, 10)
+			s.receiver.ruleLookups = rate.NewLimiter(0, 10)
 			for i := range 100 {
 				about(fmt.Sprintf("al%d", i), metric, instance)(s)
 			}

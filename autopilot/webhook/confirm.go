@@ -16,10 +16,9 @@ import (
 // confirm calls the link of an authentic confirmation of our topic and reports whether it was answered with success.
 // The leader reads from the list of subscriptions whether the subscription is confirmed.
 func (r *Receiver) confirm(ctx context.Context, m *message) (result, error) {
-	if err := r.confirming.Acquire(ctx, 1); err != nil {
-		return resultUnavailable, fmt.Errorf("too many confirmations at a time: %w", err)
+	if err := wait(ctx, r.confirmations); err != nil {
+		return resultLimited, fmt.Errorf("call the confirmation link: %w", err)
 	}
-	defer r.confirming.Release(1)
 	ctxGet, cancel := context.WithTimeout(ctx, confirmTime)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctxGet, http.MethodGet, m.link, nil)

@@ -3,7 +3,6 @@
 package webhook
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,7 +11,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
-	"golang.org/x/sync/semaphore"
+	"golang.org/x/time/rate"
 
 	"github.com/mcsps/rds-autopilot/autopilot/smn"
 )
@@ -25,25 +24,21 @@ func (r *Receiver) post(w http.ResponseWriter, req *http.Request) {
 	o := r.handle(ctx, w, req)
 	o.answer(w)
 	r.meters.count(o.typ, o.result, r.Now().Sub(start))
-	if o.result.isNew() || !o.isRepeat && r.lines.allow(r.Log, o.result) {
-		o.log(r.Log)
+	log := r.sampled
+	if o.result.isNew() {
+		log = r.Log
 	}
+	o.log(log)
 }
 
 // handle reads a message and works on it. Each part of the work returns when the context ends, so the answer is in
 // time.
 func (r *Receiver) handle(ctx context.Context, w http.ResponseWriter, req *http.Request) outcome {
-	body, free, refused := r.readBody(ctx, w, req)
+	body, free, refused := r.readBody(w, req)
 	defer free()
 	if refused.result != "" {
 		return refused
 	}
-	markComplete(req.Context())
-	if !acquire(ctx, r.slots) {
-		// If the API server is the cause, the messages in progress end as unavailable.
-		return outcome{result: resultLimited, err: errors.New("too many messages at a time")}
-	}
-	defer r.slots.Release(1)
 	deadline, _ := ctx.Deadline()
 	late := time.Until(deadline) < r.time-lateStart
 	o := r.receive(ctx, body)
@@ -61,14 +56,14 @@ func (r *Receiver) receive(ctx context.Context, body []byte) (o outcome) {
 		if p := recover(); p != nil {
 			r.meters.panics.Inc()
 			o.result, o.err = resultUnavailable, fmt.Errorf("panic: %T", p) // not its text, which may be the sender's
-			if r.lines.allow(r.Log, linePanic) {
-				r.Log.Error("panic while receiving", zap.Error(o.err), zap.Stack("stack"))
-			}
+			r.sampled.Error("panic while receiving", zap.Error(o.err), zap.Stack("stack"))
 		}
 		o.typ, o.id, o.target = m.envelope.Type, m.envelope.MessageID, m.target
 	}()
 	if o = r.runChecks(ctx, m); o.result != "" {
-		o.isRepeat = r.reportForeign(m, o.result, o.err)
+		if o.result == resultUnreadable {
+			r.Warn(m.target, reasonUnreadable, fmt.Sprintf("Cannot read a message of the alarm topic: %v", o.err))
+		}
 		return o
 	}
 	switch m.envelope.Type {
@@ -84,24 +79,14 @@ func (r *Receiver) receive(ctx context.Context, body []byte) (o outcome) {
 
 // readBody reads the body within its limits. The caller calls free when it no longer needs the body. A result in the
 // outcome ends the work.
-func (r *Receiver) readBody(
-	ctx context.Context, w http.ResponseWriter, req *http.Request,
-) (body []byte, free func(), refused outcome) {
+func (r *Receiver) readBody(w http.ResponseWriter, req *http.Request) (body []byte, free func(), refused outcome) {
 	free = func() {}
 	limited := http.MaxBytesReader(w, req.Body, MaxBody)
-	// discard reads the rest. A sender that is answered before it has sent everything may see a cut connection.
-	discard := func() { _, _ = io.Copy(io.Discard, limited) }
-	if req.ContentLength > MaxBody {
-		discard()
-		return nil, free, outcome{result: resultTooLarge, err: errors.New("its Content-Length is too large")}
-	}
-	start := bytes.NewBuffer(make([]byte, 0, min(max(req.ContentLength, 0), smallBody)+bytes.MinRead))
-	_, err := start.ReadFrom(io.LimitReader(limited, smallBody))
-	body = start.Bytes()
+	body, err := io.ReadAll(io.LimitReader(limited, smallBody))
 	if err == nil && len(body) == smallBody {
-		markLarge(req.Context(), largeSlots)
-		if !acquire(ctx, r.large) {
-			discard()
+		if !r.large.TryAcquire(1) {
+			// A sender that is answered before it has sent everything may see a cut connection.
+			_, _ = io.Copy(io.Discard, limited)
 			return nil, free, outcome{result: resultLimited, err: errors.New("too many large messages at a time")}
 		}
 		free = func() { r.large.Release(1) }
@@ -119,12 +104,14 @@ func (r *Receiver) readBody(
 	return nil, free, refused
 }
 
-// acquire reports whether it got a slot within slotWait.
-func acquire(ctx context.Context, s *semaphore.Weighted) bool {
-	if s.TryAcquire(1) {
-		return true
-	}
-	wait, done := context.WithTimeout(ctx, slotWait)
+// wait waits until the limiter allows one more call, and leaves callTime for the call. If the call fails, it is then
+// not the queue's failure.
+func wait(ctx context.Context, l *rate.Limiter) error {
+	deadline, _ := ctx.Deadline()
+	ctx, done := context.WithDeadline(ctx, deadline.Add(-callTime))
 	defer done()
-	return s.Acquire(wait, 1) == nil
+	if l.Wait(ctx) != nil {
+		return errors.New("too many per second")
+	}
+	return nil
 }

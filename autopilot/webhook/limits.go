@@ -17,11 +17,12 @@ const MaxBody = 1 << 20
 // ahead is unreadable.
 const MaxAhead = 5 * time.Minute
 
+// Connections limits the open connections, some 35 KB each. Others wait until one of them ends, after writeTime at the
+// latest.
+const Connections = 1024
+
 // Limits of a connection.
 const (
-	// connections limits the open connections, some 35 KB each. Beyond it, the connection that has waited longest for a
-	// complete request is closed.
-	connections = 1024
 	// maxHeader is in bytes; beyond it net/http answers 431. SMN's headers have less than 1 KB.
 	maxHeader = 32 << 10
 	// readTime is for headers and body. A body that takes longer is answered 503, because its sender may be honest.
@@ -29,8 +30,6 @@ const (
 	// writeTime counts from the end of the headers. An answer fits into one packet, so only a client that does not read
 	// is cut off.
 	writeTime = 6 * time.Second
-	// idleTime is longer than a proxy keeps a connection (nginx: 60 s), which might otherwise send on it while it closes.
-	idleTime = 90 * time.Second
 )
 
 // Limits of the work on messages. Beyond each the answer is 503.
@@ -39,25 +38,24 @@ const (
 	answerTime = 3500 * time.Millisecond
 	// smallBody is in bytes. Alarms have 2 to 4 KB. A larger body needs one of largeSlots.
 	smallBody = 8 << 10
-	// largeSlots limits the large bodies, because each costs five times its size in memory. If none is free, the
-	// connection that has sent its large body for the longest time is closed.
+	// largeSlots limits the large bodies, because each costs five times its size in memory. Connections alone would allow
+	// five gigabytes.
 	largeSlots = 16
-	// inFlight limits the messages in progress. A message whose body is still arriving has no slot yet.
-	inFlight = 768
-	// slotWait is the longest wait for a slot of either kind. SMN repeats a refused message only after a minute, so in a
-	// storm it is better to wait.
-	slotWait = 1500 * time.Millisecond
 	// retryAfter is in seconds. The header has a random value up to twice that, so that refused senders do not return
 	// all at once.
 	retryAfter = 5
-	// confirming limits the confirmation links that are called at a time. Other messages wait.
-	confirming = 32
+	// callsPerSec limits, each for itself, the reads at the API server for topics that the cache lacks, those for rules of
+	// authentic alarms, and the calls of confirmation links.
+	callsPerSec = 100
+	// callTime is what a message that waits for such a call leaves for the call itself.
+	callTime = time.Second
 	// confirmTime is for one call of a confirmation link.
 	confirmTime = 2 * time.Second
-	// lateStart is how long after its arrival the work on a message may begin. A slot takes slotWait at most, so a message
-	// that begins later had a slow sender. If its work does not end in time, the result is incomplete.
+	// lateStart is how long after its arrival the work on a message may begin. A message that begins later had a slow
+	// sender. If its work does not end in time, the result is incomplete.
 	lateStart = 2 * time.Second
 )
 
-// linesPerSecond limits the log lines of one result. A stranger can post thousands of messages per second.
+// linesPerSecond limits the log lines of one result about messages that were not stored. A stranger can post thousands
+// of messages per second, and would displace the lines that matter. The metric counts every message.
 const linesPerSecond = 5

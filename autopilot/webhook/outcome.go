@@ -78,8 +78,6 @@ type outcome struct {
 	result result
 	check  string // the name of the check that the message failed; empty if it passed all
 	err    error  // nil if the result explains itself
-
-	isRepeat bool // its publisher was reported within the hour
 }
 
 // answer writes the response.
@@ -98,7 +96,8 @@ func (o outcome) answer(w http.ResponseWriter) {
 }
 
 // log writes the log line of a message. That of a refused one names the failed check and the reason. Of the fields that
-// the sender chose it has only the type and a checked id.
+// the sender chose it has only the type and a checked id. The sampler counts the lines of each text, so the text contains
+// the result.
 func (o outcome) log(log *zap.Logger) {
 	fields := []zap.Field{
 		zap.String("type", string(o.typ)), zap.String("result", string(o.result)), zap.Int("status", o.result.status()),
@@ -119,7 +118,7 @@ func (o outcome) log(log *zap.Logger) {
 	if o.result.isAccepted() {
 		level = zapcore.InfoLevel
 	}
-	log.Log(level, "notification", fields...)
+	log.Log(level, "notification "+string(o.result), fields...)
 }
 
 type meters struct {

@@ -12,7 +12,9 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 	"golang.org/x/sync/semaphore"
+	"golang.org/x/time/rate"
 
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
@@ -63,29 +65,29 @@ type Options struct {
 // Receiver is the HTTP handler of the public address.
 type Receiver struct {
 	Options
-	checks     []check
-	meters     *meters
-	slots      *semaphore.Weighted // messages in progress
-	large      *semaphore.Weighted // large bodies in memory
-	confirming *semaphore.Weighted // calls of confirmation links
-	lines      logLimiter
-	publishers publishers
-	mux        *chi.Mux
-	time       time.Duration // for the whole answer
+	checks  []check
+	meters  *meters
+	sampled *zap.Logger         // for messages that were not stored
+	large   *semaphore.Weighted // large bodies in memory
+	mux     *chi.Mux
+	time    time.Duration // for the whole answer
+	// confirmations is the rate of calls of confirmation links.
+	confirmations *rate.Limiter
 }
 
 // New returns a Receiver.
 func New(o Options) *Receiver {
 	r := &Receiver{
-		Options:    o,
-		checks:     checks(),
-		meters:     newMeters(o.Reg),
-		slots:      semaphore.NewWeighted(inFlight),
-		large:      semaphore.NewWeighted(largeSlots),
-		confirming: semaphore.NewWeighted(confirming),
-		lines:      logLimiter{windows: map[result]*logWindow{}},
-		mux:        chi.NewMux(),
-		time:       answerTime,
+		Options: o,
+		checks:  checks(),
+		meters:  newMeters(o.Reg),
+		sampled: o.Log.WithOptions(zap.WrapCore(func(c zapcore.Core) zapcore.Core {
+			return zapcore.NewSamplerWithOptions(c, time.Second, linesPerSecond, 0)
+		})),
+		large:         semaphore.NewWeighted(largeSlots),
+		mux:           chi.NewMux(),
+		time:          answerTime,
+		confirmations: rate.NewLimiter(callsPerSec, callsPerSec),
 	}
 	if r.Path == "" {
 		r.Path = "/"
@@ -103,12 +105,14 @@ func (r *Receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	r.mux.ServeHTTP(w, req)
 }
 
-// Server returns an HTTP server for the receiver, with its limits.
+// Server returns an HTTP server for the receiver, with its limits of time. The caller limits the listener to Connections.
+// The server closes each connection after its answer: an idle one would count against that limit, and one that is
+// closed later could be closed just as its sender uses it again.
 func (r *Receiver) Server() *http.Server {
 	s := &http.Server{
-		Handler: r, ReadTimeout: readTime, WriteTimeout: writeTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
+		Handler: r, ReadTimeout: readTime, WriteTimeout: writeTime, MaxHeaderBytes: maxHeader,
 		ErrorLog: zap.NewStdLog(r.Log.WithOptions(zap.IncreaseLevel(zap.ErrorLevel))),
 	}
-	newConnLimiter(connections).attach(s)
+	s.SetKeepAlivesEnabled(false)
 	return s
 }

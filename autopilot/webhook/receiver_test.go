@@ -3,16 +3,21 @@
 package webhook
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
@@ -47,12 +52,6 @@ func TestOtherPathIs404AndOtherMethodIs405(t *testing.T) {
 		if w.Code != tc.status {
 			t.Errorf("%q: %s %s: status %d, want %d", tc.path, tc.method, tc.asks, w.Code, tc.status)
 		}
-	}
-}
-
-func TestIdleConnectionStaysOpenLongerThanAProxyKeepsIt(t *testing.T) {
-	if idle := newBench(t).Server().IdleTimeout; idle <= time.Minute { // nginx's
-		t.Errorf("closed after %s: a proxy may just be sending on it", idle)
 	}
 }
 
@@ -92,6 +91,39 @@ func TestSignalHasTheFieldsOfTheAlarmAndNoInvalidValue(t *testing.T) {
 			t.Errorf("%s: status %d, stored (-want +got):\n%s", name, w.Code, diff)
 		}
 	}
+}
+
+func TestLogHasEveryStoredMessageAndFiveLinesPerSecondOfOtherResults(t *testing.T) {
+	stored := func(i int) string {
+		at := noon().Add(time.Duration(i) * time.Second)
+		return signedBody(m{"message_id": fmt.Sprintf("%032x", i),
+			"message": alarm("alarm", ruleID, "rds039_disk_util", instance, at)})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		core, logs := observer.New(zapcore.DebugLevel)
+		o := newBench(t).Options
+		o.Log, o.Reg = zap.New(core), prometheus.NewRegistry()
+		b := &bench{Receiver: New(o)}
+		lines := func(res result) int { return logs.FilterField(zap.String("result", string(res))).Len() }
+		for i := range 100 {
+			b.post(stored(i))
+			b.post(stored(i))
+			b.post("hello")
+			b.post(signedBody(m{"signature": "c2ln"}))
+		}
+		for _, res := range []result{resultDuplicate, resultMalformed, resultForged} {
+			if n := lines(res); n != linesPerSecond {
+				t.Errorf("%s: %d lines, want %d", res, n, linesPerSecond)
+			}
+		}
+		if n := lines(resultStored); n != 100 {
+			t.Errorf("%d lines of 100 stored messages", n)
+		}
+		time.Sleep(time.Second)
+		if b.post("hello"); lines(resultMalformed) != linesPerSecond+1 {
+			t.Error("a second later, a message has no line")
+		}
+	})
 }
 
 func TestMetricsAreWellFormed(t *testing.T) {

@@ -160,9 +160,6 @@ func TestUnavailableIsNeverCausedByTheSender(t *testing.T) {
 				if n := b.badAnswers.Load(); n > 0 {
 					t.Errorf("%d answers took more than 4 s, or lack Retry-After", n)
 				}
-				if !b.slots.TryAcquire(inFlight) {
-					t.Error("a slot was not released")
-				}
 			})
 		})
 	}

@@ -5,7 +5,7 @@
 //
 //	rds-autopilot serve      receive alarms, decide, patch
 //	rds-autopilot plan       show the decision that a database would get now, and change nothing
-//	rds-autopilot doctor     test the real cloud once, and report whether the service would work with it
+//	rds-autopilot doctor     rehearse an alarm with the running service
 //	rds-autopilot uninstall-check  report whether the service can be uninstalled
 //	rds-autopilot version    print the build
 //
@@ -40,7 +40,7 @@ func main() {
 }
 
 // untilSignal returns a context that ends with the first signal. A second SIGINT or SIGTERM ends the process at once. A
-// second SIGHUP does not, because a terminal that closes often sends two, and doctor must remove its objects. nohup
+// second SIGHUP does not, because a terminal that closes often sends two, and doctor must delete its object. nohup
 // stays in effect.
 func untilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
 	stopHangup := func() {}
@@ -101,14 +101,14 @@ and patches its Rds. The database operator applies the change.`,
 	}
 	root.Args = func(_ *cobra.Command, args []string) error {
 		if len(args) == 0 {
-			return usageError{errors.New("a command is missing: serve, plan or version; --help explains them")}
+			return usageError{errors.New("a command is missing: serve, plan, doctor or version; --help explains them")}
 		}
 		return usageError{fmt.Errorf("unknown command %q; --help lists them", args[0])}
 	}
 	root.RunE = func(*cobra.Command, []string) error { return nil } // Args has returned an error already
 	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error { return fromEnv(c.Flags(), env) }
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(newServe(env), newPlan(env), newVersion())
+	root.AddCommand(newServe(env), newPlan(env), newDoctor(env), newVersion())
 	return root
 }
 

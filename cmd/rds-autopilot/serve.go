@@ -58,7 +58,7 @@ Durations have a unit: 30s, 5m, 1h30m. Cloud credentials come from OS_* variable
 	fs.BoolVar(&o.StatusPage, "status-page", o.StatusPage,
 		"serve a page with every database and this replica's health at / of the admin address")
 	o.connection(fs)
-	fs.StringSliceVar(&o.Namespaces, "watch-namespaces", nil, "comma separated `namespaces` to watch; empty means all")
+	fs.StringSliceVar(&o.Namespaces, "watch-namespaces", nil, "comma separated `namespaces` to watch, besides the own one; empty means all")
 	fs.BoolVar(&o.LeaderElect, "leader-elect", o.LeaderElect, "elect a leader among the replicas; only the leader decides")
 	fs.StringVar(&o.LeaseNamespace, "lease-namespace", "",
 		"`namespace` of the service, with the leader's lease and the topic's ConfigMap; required outside a pod; empty means the pod's own")

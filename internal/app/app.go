@@ -14,9 +14,11 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
+	"golang.org/x/net/netutil"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
 
+	"github.com/mcsps/rds-autopilot/autopilot/webhook"
 	"github.com/mcsps/rds-autopilot/internal/otc"
 	"github.com/mcsps/rds-autopilot/k8s"
 )
@@ -97,7 +99,6 @@ func (a *App) Run(ctx context.Context, public, private net.Listener) error {
 	})
 
 	webhookServer := a.Receiver.Server()
-	webhookServer.Handler = closeConnections(&stopping, webhookServer.Handler)
 	parts.Go(func() error {
 		// With empty caches, the receiver would ask the API server for the topic of every message.
 		if a.kube.WaitForSync(working) != nil {
@@ -106,7 +107,7 @@ func (a *App) Run(ctx context.Context, public, private net.Listener) error {
 		listening.Store(true)
 		a.log.Info("listening", zap.String("webhook", public.Addr().String()), zap.String("admin", private.Addr().String()),
 			zap.String("publicURL", a.options.PublicURL.Redacted()), zap.String("version", a.options.Version))
-		return serve(webhookServer, public)
+		return serve(webhookServer, netutil.LimitListener(public, webhook.Connections))
 	})
 
 	<-working.Done()
@@ -157,18 +158,6 @@ func (a *App) lead(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// closeConnections closes each connection after its answer once the process is stopping. The sender's next connection
-// reaches another replica. A connection kept open could be closed just as SMN reuses it, and SMN would have to deliver
-// again.
-func closeConnections(stopping *atomic.Bool, next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if stopping.Load() {
-			w.Header().Set("Connection", "close")
-		}
-		next.ServeHTTP(w, r)
-	})
 }
 
 // serve returns nil after shutDown, else the error that ended the server.

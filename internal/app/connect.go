@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/mcsps/rds-autopilot/internal/otc"
@@ -36,7 +35,7 @@ func ConnectCloud(ctx context.Context, o Options, reg prometheus.Registerer, pat
 	}
 	c, err := otc.Connect(ctx, otc.Options{
 		Env: o.Env, Endpoints: o.Endpoints, Rate: o.CloudRate, Registerer: reg, Log: o.Log.Named("cloud"), Patient: patient,
-		Transport: o.Transport, Now: o.Now, Observe: o.Observe, Record: o.Record,
+		Transport: o.Transport, Now: o.Now,
 	})
 	if errors.Is(err, otc.ErrCredentials) {
 		return nil, fmt.Errorf("connect to the cloud: the cloud refused the credentials in OS_* or clouds.yaml: %w", err)
@@ -49,7 +48,7 @@ func ConnectCloud(ctx context.Context, o Options, reg prometheus.Registerer, pat
 
 // ConnectKube connects to the API server, and checks the rights to read the watched kinds.
 func ConnectKube(ctx context.Context, config *rest.Config, o Options) (*k8s.Cluster, error) {
-	own, err := OwnNamespace(o)
+	own, err := o.ownNamespace()
 	if err != nil {
 		return nil, err
 	}
@@ -61,14 +60,4 @@ func ConnectKube(ctx context.Context, config *rest.Config, o Options) (*k8s.Clus
 		return nil, fmt.Errorf("connect to Kubernetes: %w", err)
 	}
 	return kube, nil
-}
-
-// OwnNamespace returns the namespace of the service: that of its lease. Outside of a pod and without leader election it
-// is "default".
-func OwnNamespace(o Options) (string, error) {
-	own, err := k8s.LeaseNamespace(o.LeaseNamespace)
-	if err != nil && !o.LeaderElect {
-		return metav1.NamespaceDefault, nil
-	}
-	return own, err
 }

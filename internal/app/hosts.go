@@ -3,6 +3,7 @@
 package app
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -54,6 +55,24 @@ func ConfirmHosts(o Options, region string) ([]string, error) {
 // smnClient returns the client for those hosts. It takes the same proxy as the clients of the cloud and of Kubernetes.
 func (o Options) smnClient(hosts smn.Hosts) *http.Client {
 	return smn.NewClient(hosts, smn.ClientOptions{Roots: o.Roots, Proxy: http.ProxyFromEnvironment, Private: o.PrivateHosts})
+}
+
+// Probe returns an error if the service cannot connect to a host of certificates or confirmation links. It uses the
+// client of the receiver, and any answer is a success.
+func Probe(ctx context.Context, o Options, host string) error {
+	client := o.SMNClient
+	if client == nil {
+		client = o.smnClient(smn.Fixed(host))
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodHead, (&url.URL{Scheme: "https", Host: host, Path: "/"}).String(), nil)
+	if err != nil {
+		return err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	return resp.Body.Close()
 }
 
 // Routes returns how requests to each of those hosts leave this machine: directly or through a proxy.

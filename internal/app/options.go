@@ -9,10 +9,11 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
-	"github.com/mcsps/rds-autopilot/internal/otc"
 	"github.com/mcsps/rds-autopilot/internal/trust"
+	"github.com/mcsps/rds-autopilot/k8s"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -50,17 +51,23 @@ type Options struct {
 	Endpoints map[string]string // URL by service, in place of the catalogue's
 	// Transport sends the requests to the cloud's API; nil is the default one.
 	Transport http.RoundTripper
-	// Observe is called with every answer of the cloud; may be nil.
-	Observe func(otc.Answer)
-	// Record wraps the transport to the cloud's API in one that records; may be nil.
-	Record func(base http.RoundTripper, secrets ...string) http.RoundTripper
-	Env    func(string) string // OS_* credentials, and POD_NAME if the host name differs from the pod's name
+	Env       func(string) string // OS_* credentials, and POD_NAME if the host name differs from the pod's name
 
 	StatusPage bool // serve the status page at / of the admin address
 
 	Version string // of this build
 	Log     *zap.Logger
 	Now     func() time.Time
+}
+
+// ownNamespace returns the namespace of the service: that of its lease. Outside of a pod and without leader election it
+// is "default".
+func (o Options) ownNamespace() (string, error) {
+	own, err := k8s.LeaseNamespace(o.LeaseNamespace)
+	if err != nil && !o.LeaderElect {
+		return metav1.NamespaceDefault, nil
+	}
+	return own, err
 }
 
 // Defaults returns the options that have a default.

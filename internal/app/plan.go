@@ -41,6 +41,9 @@ func (p *planner) note(format string, args ...any) {
 func Plan(ctx context.Context, config *rest.Config, o Options, namespace, name string) (string, error) {
 	starting, started := context.WithTimeout(ctx, startLimit)
 	defer started()
+	if own, err := o.ownNamespace(); err == nil {
+		o.Allowed = o.Allowed.InOwn(own)
+	}
 	o.Namespaces, o.LeaseNamespace = []string{namespace}, namespace // the caller may have the right to read only this one
 	kube, err := ConnectKube(starting, config, o)
 	if err != nil {

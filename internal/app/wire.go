@@ -49,7 +49,7 @@ type Parts struct {
 
 // Wire builds the receiver and the controller. clusterID marks this cluster's objects in the cloud.
 func Wire(o Options, kube Cluster, clusterID string, api *otc.Cloud, reg prometheus.Registerer) (Parts, error) {
-	own, err := OwnNamespace(o)
+	own, err := o.ownNamespace()
 	if err != nil {
 		return Parts{}, err
 	}
@@ -66,7 +66,7 @@ func Wire(o Options, kube Cluster, clusterID string, api *otc.Cloud, reg prometh
 		Receiver: receiver,
 		Controller: controller.New(controller.Options{
 			Kube: kube, Cloud: openTelekomCloud{shared, arming},
-			Mode: o.Mode, Allowed: o.Allowed, Sweep: o.Sweep, Recheck: o.Recheck, MaxFlavorChanges: o.MaxFlavorChanges,
+			Mode: o.Mode, Allowed: o.Allowed.InOwn(own), Sweep: o.Sweep, Recheck: o.Recheck, MaxFlavorChanges: o.MaxFlavorChanges,
 			Log: o.Log, Reg: reg, Now: o.Now, Chance: o.Chance,
 		}),
 	}, nil

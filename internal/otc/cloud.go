@@ -42,19 +42,6 @@ type Options struct {
 	// Patient lets Connect succeed while the cloud is unreachable or refuses the credentials. Each call then tries to log
 	// in. It needs a region that is known without a login.
 	Patient bool
-	// Observe is called with every answer, unless it is nil.
-	Observe func(Answer)
-	// Record returns a transport that also records the exchanges of base, without the account's secrets and names; may be
-	// nil.
-	Record func(base http.RoundTripper, secrets ...string) http.RoundTripper
-}
-
-// Answer describes the answer to one request.
-type Answer struct {
-	Service, Operation string
-	Status             int       // HTTP status; 0 means no answer
-	Code               string    // the service's code, also with a successful status
-	Date               time.Time // by the cloud's clock; zero if the answer has none
 }
 
 // Cloud is a client for one project in one region. It is safe for concurrent use. Every method returns when its context
@@ -89,10 +76,6 @@ func Connect(ctx context.Context, o Options) (*Cloud, error) {
 		if base, err = acct.httpTransport(o.Log); err != nil {
 			return nil, err
 		}
-	}
-	if o.Record != nil {
-		names := []string{acct.userName, acct.userID, acct.accessKey, acct.domainName, acct.domainID, acct.projectName}
-		base = o.Record(base, append(names, acct.secrets()...)...)
 	}
 	return connect(ctx, o, acct, base)
 }
@@ -149,16 +132,6 @@ func (c *Cloud) Reach(ctx context.Context, every time.Duration) {
 			return
 		}
 	}
-}
-
-// Endpoint returns the base URL of a service (smn, ces, rds), and how it was found; both are empty before the first
-// login.
-func (c *Cloud) Endpoint(of string) (base, how string) {
-	l := c.session.current()
-	if l == nil {
-		return "", ""
-	}
-	return l.bases[service(of)], l.found[service(of)]
 }
 
 // ProjectID returns the id of the project. Before the first login it is OS_PROJECT_ID, which may be empty.

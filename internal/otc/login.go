@@ -30,7 +30,7 @@ func logIn(ctx context.Context, t *transport, acct account, endpoints map[string
 	case l.region == "":
 		return nil, errors.New("cloud: the region is unknown: set OS_REGION_NAME")
 	}
-	l.bases, l.found, err = findServices(p, l.projectID, l.region, endpoints)
+	l.bases, err = findServices(p, l.projectID, l.region, endpoints)
 	return l, err
 }
 
@@ -63,9 +63,6 @@ func authenticate(ctx context.Context, t *transport, acct account) (*golangsdk.P
 	return p, nil
 }
 
-// Derived is what Endpoint returns for an endpoint that is missing in the catalogue and was derived by the SDK's rule.
-const Derived = "derived from the catalogue's entry volumev2"
-
 // serviceEntry describes how to find a service in the catalogue, and its path if the catalogue has none.
 type serviceEntry struct {
 	name    string
@@ -82,56 +79,53 @@ func serviceEntries() map[service]serviceEntry {
 	}
 }
 
-// findServices returns the base URL of each service, and how it was found, from the catalogue and the overrides.
+// findServices returns the base URL of each service, from the catalogue and the overrides.
 func findServices(p *golangsdk.ProviderClient, projectID, region string,
-	overrides map[string]string) (bases, how map[service]string, err error) {
-	bases, how = map[service]string{}, map[service]string{}
+	overrides map[string]string) (map[service]string, error) {
+	bases := map[service]string{}
 	known := map[string]bool{}
 	for s, e := range serviceEntries() {
 		known[e.name] = true
 		override := overrides[e.name]
-		found, by := e.lookUp(p, region)
+		found := e.lookUp(p, region)
 		if found == "" && override == "" {
-			return nil, nil, fmt.Errorf("cloud: the catalogue has no entry %s for region %s: set --endpoint %s=URL",
+			return nil, fmt.Errorf("cloud: the catalogue has no entry %s for region %s: set --endpoint %s=URL",
 				strings.Join(e.types, " or "), region, e.name)
 		}
 		base, err := e.base(found, override, projectID)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		if override != "" {
-			by = "--endpoint " + e.name
-		}
-		bases[s], how[s] = base, by
+		bases[s] = base
 	}
 	for name := range overrides {
 		if !known[name] {
-			return nil, nil, fmt.Errorf("endpoint %s: no such service; smn, ces and rds are known", name)
+			return nil, fmt.Errorf("endpoint %s: no such service; smn, ces and rds are known", name)
 		}
 	}
-	return bases, how, nil
+	return bases, nil
 }
 
-// lookUp finds a service in the catalogue, and returns which entry it used; both are empty if there is none. It always
-// passes the region, because the SDK ignores the region of access keys.
-func (e serviceEntry) lookUp(p *golangsdk.ProviderClient, region string) (base, by string) {
+// lookUp returns the URL of a service in the catalogue, or an empty text if it has none. It always passes the region,
+// because the SDK ignores the region of access keys.
+func (e serviceEntry) lookUp(p *golangsdk.ProviderClient, region string) string {
 	for _, region := range []string{region, "*"} {
 		for _, kind := range e.types {
 			found, err := p.EndpointLocator(golangsdk.EndpointOpts{Type: kind, Region: region,
 				Availability: golangsdk.AvailabilityPublic})
 			if err == nil {
-				return found, "the catalogue's entry " + kind
+				return found
 			}
 		}
 	}
 	if e.name != "ces" {
-		return "", ""
+		return ""
 	}
 	// Many catalogues lack Cloud Eye. The SDK derives its URL from the entry of block storage.
 	if sc, err := openstack.NewCESClient(p, golangsdk.EndpointOpts{Region: region}); err == nil {
-		return sc.Endpoint, Derived
+		return sc.Endpoint
 	}
-	return "", ""
+	return ""
 }
 
 // base returns the base URL of a service. It keeps port and path of the catalogue. An override replaces scheme and

@@ -58,7 +58,7 @@ func TestFindServicesReturnsTheBaseURLOfEachService(t *testing.T) {
 			p := &golangsdk.ProviderClient{EndpointLocator: func(o golangsdk.EndpointOpts) (string, error) {
 				return openstack.V3EndpointURL(&catalogue, o)
 			}}
-			bases, _, err := findServices(p, id, "eu-de", tt.overrides)
+			bases, err := findServices(p, id, "eu-de", tt.overrides)
 			if tt.err != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.err) {
 					t.Fatalf("err = %v, want %q", err, tt.err)

@@ -51,7 +51,6 @@ type login struct {
 	projectID string
 	region    string
 	bases     map[service]string // service → base URL of its resources, ends with "/"
-	found     map[service]string // service → how its URL was found
 }
 
 // key identifies a login by its token or access key.

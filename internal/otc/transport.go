@@ -44,14 +44,13 @@ type transport struct {
 	requests *prometheus.CounterVec
 	log      *zap.Logger
 	now      func() time.Time
-	observe  func(Answer)
 	failures *failures
 }
 
 func newTransport(base http.RoundTripper, o Options, requests *prometheus.CounterVec) *transport {
 	t := &transport{
 		base: base, limits: map[service]*rate.Limiter{}, rate: rate.Limit(o.Rate), ops: operations(), requests: requests,
-		log: o.Log, now: o.Now, observe: o.Observe, failures: &failures{last: map[service]Failure{}},
+		log: o.Log, now: o.Now, failures: &failures{last: map[service]Failure{}},
 	}
 	burst := int(math.Ceil(o.Rate))
 	for _, is := range t.ops {
@@ -171,7 +170,6 @@ func (c call) send(req *http.Request, body []byte, token string) (*http.Response
 		}
 	}
 	c.t.requests.WithLabelValues(string(is.service), string(c.op), codeLabel(status)).Inc()
-	c.answered(status, resp, reply)
 	switch {
 	case err != nil:
 		return nil, c.t.fault(c.op, 0, err)
@@ -186,20 +184,6 @@ func (c call) send(req *http.Request, body []byte, token string) (*http.Response
 	resp.Request = req
 	resp.Body = io.NopCloser(bytes.NewReader(reply))
 	return resp, nil
-}
-
-// answered calls the observer with an answer.
-func (c call) answered(status int, resp *http.Response, reply []byte) {
-	if c.t.observe == nil {
-		return
-	}
-	a := Answer{Service: string(c.t.ops[c.op].service), Operation: string(c.op), Status: status}
-	if status != 0 {
-		a.Date, _ = http.ParseTime(resp.Header.Get("Date"))
-		code, _ := parseRefusal(reply)
-		a.Code = c.t.clean(code)
-	}
-	c.t.observe(a)
 }
 
 // complete returns an error if a reply with a successful status is no success: it lacks the key that the operation

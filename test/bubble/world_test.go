@@ -147,14 +147,18 @@ func (f *fleet) runOperator() {
 
 // routes delivers the messages of SMN to the receivers, by host.
 type routes struct {
-	mu sync.Mutex
-	by map[string]*fleet
+	mu     sync.Mutex
+	by     map[string]*fleet
+	refuse error // of every request; nil means none
 }
 
 func (r *routes) RoundTrip(req *http.Request) (*http.Response, error) {
 	r.mu.Lock()
-	f := r.by[req.URL.Host]
+	f, refuse := r.by[req.URL.Host], r.refuse
 	r.mu.Unlock()
+	if refuse != nil {
+		return nil, refuse
+	}
 	if f == nil {
 		return nil, fmt.Errorf("no such host %s", req.URL.Host)
 	}
@@ -179,6 +183,8 @@ type flags struct {
 	sweep      time.Duration // 60 hours if zero, so that no sweep follows the first
 	mode       v1alpha1.Mode // Auto if empty
 	allowed    autopilot.Allowed
+	own        string                        // namespace of the service; unknown if empty
+	smn        http.RoundTripper             // to the hosts of certificates and confirmation links; the simulated cloud if nil
 	namespaces []string                      // all if empty
 	rate       float64                       // requests per second; 1000 if zero
 	maxAge     time.Duration                 // of messages; a day if zero
@@ -198,6 +204,9 @@ func (f *fleet) start(o flags) *service {
 	of := f.options(o.transport)
 	of.Mode, of.Allowed, of.Namespaces, of.MaxFlavorChanges = o.mode, o.allowed, o.namespaces, 3
 	of.MaxMessageAge, of.Sweep, of.Recheck, of.CloudRate = o.maxAge, o.sweep, o.recheck, o.rate
+	if of.LeaseNamespace, of.LeaseName = o.own, "rds-autopilot"; o.smn != nil {
+		of.SMNClient = smnClient(o.smn)
+	}
 	ctx, cancel := context.WithCancel(f.t.Context())
 	reg := prometheus.NewRegistry()
 	kube, parts, err := f.wire(ctx, f.kube.Config(), of, reg, o.event)

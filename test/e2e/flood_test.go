@@ -25,7 +25,7 @@ import (
 )
 
 const (
-	floodConnections = 10_000
+	floodConnections = 800 // fewer than the receiver keeps: beyond that, alarms wait for a place
 	floodAlarms      = 15
 	floodPace        = 1000         // new connections a second, and ten times as many as forged messages
 	floodMemory      = 128 << 20    // bytes of heap and stacks in addition

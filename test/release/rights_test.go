@@ -227,6 +227,9 @@ func TestEveryRightIsNeeded(t *testing.T) {
 	admin, _ := clients(t, w.Kube.Config())
 	leases := admin.CoordinationV1().Leases(metav1.NamespaceSystem)
 	for i, r := range all {
+		if r.resource == "events" && r.verb == "list" {
+			continue // only doctor needs it
+		}
 		t.Run(r.String(), func(t *testing.T) {
 			// The first installation of a cluster creates the lease of the claims, the others update it.
 			err := leases.Delete(world.Within(t), releaseName, metav1.DeleteOptions{})

@@ -122,7 +122,7 @@ func (n narrator) line(_ *world.Process, l world.Line) {
 		}
 	case l.Msg == "armed":
 		n.printStep(actorAutopilot, name, "armed: topic, confirmed subscription and alarm rules are in place")
-	case l.Msg == "notification":
+	case strings.HasPrefix(l.Msg, "notification "):
 		n.notification(l)
 	case l.Msg == "decision" && l.Field("action") == string(autopilot.ActionNone):
 		switch autopilot.Reason(l.Field("reason")) {

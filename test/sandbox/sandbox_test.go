@@ -33,7 +33,7 @@ func TestSandboxPrintsWhatTheDemoDoesNotShow(t *testing.T) {
 		"smn         orders: message 01234567 was not taken: status 503": func(n narrator) { n.sent(refused) },
 		"smn         orders: tries message 01234567 again":               func(n narrator) { n.sending(refused) },
 		"autopilot   a message: foreign, answers 200": log(
-			`{"msg":"notification","result":"foreign","status":200}`),
+			`{"msg":"notification foreign","result":"foreign","status":200}`),
 		"autopilot   orders: CapReached: Storage is at its limit": log(
 			`{"msg":"decision","name":"orders","action":"None","reason":"CapReached","message":"Storage is at its limit"}`),
 		"autopilot   another replica leads": func(n narrator) {

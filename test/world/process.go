@@ -82,6 +82,26 @@ func (w *World) ServeIn(ctx context.Context, extraEnv []string, flags ...string)
 	return p, nil
 }
 
+// Begin starts the service's binary with any arguments.
+func (w *World) Begin(ctx context.Context, args []string) (*Process, error) {
+	if err := w.Build(ctx); err != nil {
+		return nil, err
+	}
+	return w.run(args)
+}
+
+// DoctorArgs returns the arguments with which doctor finds the service of this world.
+func (w *World) DoctorArgs() []string {
+	args := []string{
+		"doctor", "--public-url", w.PublicURL(), "--kubeconfig", w.Kubeconfig(), "--lease-namespace", w.home, "--cloud-rate", "100",
+		"--smn-cert-hosts", w.Cloud.CertHost(), "--smn-confirm-hosts", w.Cloud.ConfirmHost(), "--smn-ca-file", w.caFile(),
+	}
+	if only := w.watched(); only != "" {
+		args = append(args, "--watch-namespaces", only)
+	}
+	return args
+}
+
 // Run runs the service's binary with any arguments, and returns after it has ended. extraEnv, as KEY=value, is added to the
 // cloud's credentials.
 func (w *World) Run(ctx context.Context, args, extraEnv []string) (*Process, error) {

@@ -320,7 +320,7 @@ func (c *chaos) settle() {
 func (c *chaos) logLines(wrong []string) {
 	for i := range c.slots {
 		for _, l := range c.slots[i].process.Lines() {
-			if slices.ContainsFunc(wrong, func(text string) bool { return strings.HasPrefix(text, l.Field("name")+":") }) && l.Msg != "notification" || l.Level == "error" {
+			if slices.ContainsFunc(wrong, func(text string) bool { return strings.HasPrefix(text, l.Field("name")+":") }) && !strings.HasPrefix(l.Msg, "notification ") || l.Level == "error" {
 				c.t.Log(l.Raw)
 			}
 		}

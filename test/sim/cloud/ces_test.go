@@ -12,7 +12,6 @@ import (
 	"time"
 
 	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
-	"github.com/mcsps/rds-autopilot/test/sim/replay"
 )
 
 var anyTopic = "urn:smn:eu-de:" + strings.Repeat("0", 32) + ":t"
@@ -169,7 +168,7 @@ func TestAlarmMessageHasTheFieldsOfTheCapturedOne(t *testing.T) {
 			t.Error("> is not escaped:", message)
 		}
 	}
-	for _, what := range replay.Compare([]byte(captured.Message), []byte(text)) {
+	for _, what := range differences([]byte(captured.Message), []byte(text)) {
 		if !strings.HasPrefix(what, "template_variable.DataPoint.") { // its keys are times
 			t.Error(what)
 		}

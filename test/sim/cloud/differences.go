@@ -11,7 +11,8 @@ import (
 )
 
 // Odd holds ways in which the real cloud may differ from its manuals, and which nobody has checked yet. A zero value is
-// what the manuals say, or what follows from them. The tag is the id of the assumption that a difference breaks.
+// what the manuals say, or what follows from them. The tag is the id of the assumption in docs/cloud-facts.md that a
+// difference breaks.
 type Odd struct {
 	CertOnOtherHost      bool `breaks:"cert-host"`      // signing certificates are on a host that is not SMN's
 	CertIsDER            bool `breaks:"cert-pem"`       // they are no PEM files

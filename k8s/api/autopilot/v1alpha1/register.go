@@ -14,10 +14,6 @@ const (
 	Version  = "v1alpha1"
 	Kind     = "RdsAutopilot"
 	Resource = "rdsautopilots"
-
-	// DoctorAnnotation set to "true" marks an RdsAutopilot that rds-autopilot doctor has created, so that the receiver
-	// stores its messages. It stands for no database, and the leader ignores it.
-	DoctorAnnotation = "autopilot.otc.mcsps.de/doctor"
 )
 
 // GroupVersion returns the group and version of this package's types.

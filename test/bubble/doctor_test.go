@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bubble
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/mcsps/rds-autopilot/internal/doctor"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+	"github.com/mcsps/rds-autopilot/test/level"
+	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
+	simkube "github.com/mcsps/rds-autopilot/test/sim/kube"
+)
+
+// own is the namespace of the service.
+const own = "kube-public"
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// rehearsal is a world for doctor: a service, a managed database, and an instance that nobody manages.
+type rehearsal struct {
+	*fleet
+	service flags
+	free    string // id of that instance
+	refuses bool   // the user of doctor has no right
+	change  func(*doctor.Options)
+	managed string // id of the instance of default/db
+	bare    bool   // no database is managed
+	stop    func()
+	lines   []doctor.Line
+}
+
+func newRehearsal(t *testing.T) *rehearsal {
+	t.Helper()
+	r := &rehearsal{fleet: newFleet(t, simcloud.Settings{}), service: flags{sweep: 2 * time.Minute, own: own}}
+	r.free = r.addInstance(simcloud.Instance{Flavor: twoVCPUs, VolumeGB: 100, Workload: simcloud.Workload{UsedGB: 40, CPUDemand: 0.6}}).ID
+	r.change = func(*doctor.Options) {}
+	return r
+}
+
+// run runs doctor beside the service, and returns whether it succeeded.
+func (r *rehearsal) run(ctx context.Context) bool {
+	r.t.Helper()
+	if !r.bare {
+		r.managed = r.database("default", "db", smallInstance()).ID
+	}
+	r.stop = r.start(r.service).stop
+	time.Sleep(30 * time.Minute) // until there is data
+	return r.runDoctor(ctx)
+}
+
+func (r *rehearsal) runDoctor(ctx context.Context) bool {
+	o := r.options(r.sim)
+	o.LeaseNamespace, o.LeaseName, o.System, o.CloudRate, o.Allowed = own, "rds-autopilot", "kube-system", 1000, r.service.allowed
+	with := doctor.Options{
+		Options: o, Kube: r.reviewed(r.kube.Config()), Web: &http.Client{Transport: r.routes},
+		Report: func(l doctor.Line) { r.lines = append(r.lines, l) },
+	}
+	if r.service.smn != nil {
+		with.SMNClient = smnClient(r.service.smn)
+	}
+	r.change(&with)
+	r.lines = nil
+	return doctor.Run(ctx, with)
+}
+
+// reviewed refuses reviews of the own rights if r.refuses is set.
+func (r *rehearsal) reviewed(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTrip(func(req *http.Request) (*http.Response, error) {
+			if !r.refuses || !strings.HasSuffix(req.URL.Path, "/selfsubjectaccessreviews") {
+				return next.RoundTrip(req)
+			}
+			return &http.Response{StatusCode: http.StatusCreated, Request: req, Header: http.Header{"Content-Type": {"application/json"}},
+				Body: io.NopCloser(strings.NewReader(`{"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1","status":{"allowed":false}}`))}, nil
+		})
+	})
+	return config
+}
+
+func (r *rehearsal) output() string {
+	var all strings.Builder
+	for _, l := range r.lines {
+		all.WriteString(l.String())
+	}
+	return all.String()
+}
+
+// checkLeftNothing fails if anything of the rehearsal is in the cluster or in the cloud.
+func (r *rehearsal) checkLeftNothing() {
+	r.t.Helper()
+	for _, a := range r.autopilots() {
+		if a.Name == doctor.Name {
+			r.t.Errorf("RdsAutopilot %s/%s is left", a.Namespace, a.Name)
+		}
+	}
+	for _, rule := range r.sim.Rules() {
+		if strings.Contains(rule.Name, doctor.Name) {
+			r.t.Errorf("the rule %s is left", rule.Name)
+		}
+	}
+}
+
+func TestDoctorRehearsesAnAlarmAndLeavesNothing(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
+		r := newRehearsal(t)
+		r.service.namespaces = []string{"default"} // the service watches its own namespace as well
+		if !r.run(t.Context()) {
+			t.Errorf("doctor fails:\n%s", r.output())
+		}
+		want := []string{"kubernetes", "rights", "login", "hosts", "url", "lists", "quota", "leftover", "instance", "created", "armed", "topic", "alarm", "decision", "removed"}
+		var steps []string
+		for _, l := range r.lines {
+			if steps = append(steps, l.Step); l.State != doctor.OK || l.Do != "" {
+				t.Errorf("%+v", l)
+			}
+		}
+		if !slices.Equal(steps, want) {
+			t.Errorf("the steps are %v, want %v", steps, want)
+		}
+		r.checkLeftNothing()
+	})
+}
+
+// A run that was killed leaves its RdsAutopilot in Recommend. The next run removes it, but no object of a person.
+func TestDoctorRemovesWhatAKilledRunHasLeft(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
+		r := newRehearsal(t)
+		spec := `{"mode":"Recommend","apply":"Cloud","instanceID":"` + r.free + `"}`
+		r.createAutopilot(own, doctor.Name, spec)
+		if r.run(t.Context()) || !strings.Contains(r.output(), "is not doctor's") || r.autopilot(own, doctor.Name) == nil {
+			t.Errorf("it deletes an object of a person:\n%s", r.output())
+		}
+		r.patch(r.raps(own), doctor.Name, `{"metadata":{"annotations":{"`+doctor.Annotation+`":"left"}}}`)
+		left := r.autopilot(own, doctor.Name).UID
+		if !r.runDoctor(t.Context()) {
+			t.Errorf("after a killed run, doctor fails:\n%s", r.output())
+		}
+		if a := r.autopilot(own, doctor.Name); a != nil {
+			t.Errorf("%s is left, and was %s", a.UID, left)
+		}
+		r.checkLeftNothing()
+	})
+}
+
+func TestDoctorRemovesItsObjectWhenItIsInterruptedAtAnyStep(t *testing.T) {
+	for _, step := range []string{"kubernetes", "login", "lists", "leftover", "instance", "created", "armed", "topic", "alarm", "decision"} {
+		t.Run(step, func(t *testing.T) {
+			level.InBubble(t, func(t *testing.T) {
+				r := newRehearsal(t)
+				ctx, interrupt := context.WithCancel(t.Context())
+				r.change = func(o *doctor.Options) {
+					report := o.Report
+					o.Report = func(l doctor.Line) {
+						if report(l); l.Step == step {
+							interrupt()
+						}
+					}
+				}
+				if r.run(ctx) {
+					t.Error("an interrupted run succeeds")
+				}
+				if last := r.lines[len(r.lines)-1].Step; last != step && last != "removed" {
+					t.Errorf("a step follows the interruption:\n%s", r.output())
+				}
+				r.checkLeftNothing()
+			})
+		})
+	}
+}
+
+func TestDoctorSaysWhatIsWrongAndWhatToDo(t *testing.T) {
+	env := func(key, value string) func(*rehearsal) {
+		return func(r *rehearsal) {
+			r.change = func(o *doctor.Options) {
+				was := o.Env
+				o.Env = func(k string) string {
+					if k == key {
+						return value
+					}
+					return was(k)
+				}
+			}
+		}
+	}
+	const denied = `{"error_code":"IAM.0001","error_msg":"Access denied"}`
+	forbid := func(operation string) func(*rehearsal) {
+		return func(r *rehearsal) {
+			r.setFault(faultOf(simcloud.Fault{Status: http.StatusForbidden, Body: denied}, operation))
+		}
+	}
+	unreachable := func(of func(*rehearsal) string) func(*rehearsal) {
+		return func(r *rehearsal) {
+			r.service.smn = roundTrip(func(req *http.Request) (*http.Response, error) {
+				if req.URL.Host == of(r) {
+					return nil, errors.New("dial tcp: connection refused")
+				}
+				return r.sim.RoundTrip(req)
+			})
+		}
+	}
+	// publicly makes the public URL answer neither SMN nor doctor.
+	publicly := func(err error) func(*rehearsal) {
+		return func(r *rehearsal) {
+			r.routes.refuse = err
+		}
+	}
+	for name, tc := range map[string]struct {
+		change         func(*rehearsal)
+		step, text, do string
+	}{
+		"wrong password":          {env("OS_PASSWORD", "wrong"), "login", "refused the credentials", "Check user, password"},
+		"wrong region":            {env("OS_REGION_NAME", "eu-xx"), "login", "region eu-xx", "Set OS_REGION_NAME"},
+		"missing right to read":   {forbid("ListAlarms"), "lists", "ListRules: 403", "the right ces:alarms:list"},
+		"missing right to create": {forbid("CreateAlarm"), "armed", "CreateRule: 403", "the right ces:alarms:create"},
+		"no CRD": {func(r *rehearsal) {
+			kube, err := simkube.New(simkube.Options{CRDs: crds[:1], Seed: "x"})
+			r.must(err)
+			r.change = func(o *doctor.Options) { o.Kube = kube.Config() }
+		}, "kubernetes", "rdsautopilots.autopilot.otc.mcsps.de is not installed", "kubectl apply -f deploy/crds"},
+		"no right in Kubernetes": {func(r *rehearsal) { r.refuses = true }, "rights", "create events", "RBAC"},
+		"unknown namespace": {func(r *rehearsal) {
+			r.change = func(o *doctor.Options) { o.LeaseNamespace = "" }
+		}, "kubernetes", "not in a pod", "--lease-namespace"},
+		"quota of rules": {func(r *rehearsal) {
+			r.sim.Configure(func(s *simcloud.Settings) { s.RuleQuota = 3 })
+		}, "quota", "3 of 3", "higher quota"},
+		"quota of topics": {func(r *rehearsal) {
+			r.sim.Configure(func(s *simcloud.Settings) { s.TopicQuota = 1 })
+		}, "armed", "QuotaExceeded", "higher quota"},
+		"no instance": {func(r *rehearsal) { r.sim.RemoveInstance(r.free) }, "instance", "All instances are managed", "create a small one"},
+		"managed instance": {func(r *rehearsal) {
+			r.change = func(o *doctor.Options) { o.Instance = r.managed }
+		}, "instance", "default_db", "--instance"},
+		"Rds that the service has not seen": {func(r *rehearsal) {
+			r.createRds("default", "new", rdsSpec(simcloud.Instance{Flavor: twoVCPUs, VolumeGB: 100}, true), r.free)
+			r.bare, r.service.mode = true, v1alpha1.ModeOff
+		}, "instance", "default/new", "--instance"},
+		"no instance at all": {func(r *rehearsal) {
+			r.must(r.sim.ChangeInstance(r.free, func(in *simcloud.Instance) { in.Status = "BUILD" }))
+			r.bare = true
+		}, "instance", "no ACTIVE one", "create a small instance"},
+		"no service": {func(r *rehearsal) { r.change = func(*doctor.Options) { r.stop() } }, "armed", "No running service", "pods"},
+		"no such instance": {func(r *rehearsal) {
+			r.change = func(o *doctor.Options) { o.Instance = "0a1b" }
+		}, "instance", `the id "0a1b"`, "--instance"},
+		"certificate host not reachable": {unreachable(func(r *rehearsal) string { return r.sim.CertHost() }), "hosts",
+			"The host of --smn-cert-hosts is not reachable", "Allow the pod"},
+		"console not reachable": {unreachable(func(r *rehearsal) string { return r.sim.ConfirmHost() }), "hosts",
+			"The host of --smn-confirm-hosts is not reachable", "--smn-confirm-hosts"},
+		"confirmation host not allowed": {func(r *rehearsal) {
+			r.sim.Configure(func(s *simcloud.Settings) { s.ConfirmOnOtherHost = true })
+		}, "armed", `is not in --smn-confirm-hosts`, "--smn-confirm-hosts"},
+		"certificates on another host": {func(r *rehearsal) {
+			r.sim.Configure(func(s *simcloud.Settings) { s.CertOnOtherHost = true })
+		}, "armed", "SubscriptionPending", "--smn-cert-hosts"},
+		"DNS":      {publicly(&net.DNSError{Err: "no such host", IsNotFound: true}), "armed", "SubscriptionPending", "DNS record"},
+		"TLS":      {publicly(&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}), "armed", "SubscriptionPending", "certificate of a public CA"},
+		"firewall": {publicly(errors.New("i/o timeout")), "armed", "SubscriptionPending", "firewall"},
+		"Ingress path": {func(r *rehearsal) {
+			r.change = func(o *doctor.Options) {
+				o.PublicURL = &url.URL{Scheme: "https", Host: o.PublicURL.Host, Path: "/other"}
+			}
+		}, "topic", "and not to", "the same --public-url"},
+		"private URL": {func(r *rehearsal) {
+			r.sim.Configure(func(s *simcloud.Settings) { s.RefusePrivateEndpoints = true })
+			r.public = "https://10.1.2.3"
+		}, "armed", "SubscriptionRefused", "public addresses only"},
+		"mode Off":          {func(r *rehearsal) { r.service.mode = v1alpha1.ModeOff }, "armed", "NotEnabled", "--mode"},
+		"another namespace": {func(r *rehearsal) { r.service.own = "default" }, "armed", "NotAllowed", "--lease-namespace"},
+		"alarms do not arrive": {func(r *rehearsal) {
+			r.sim.Configure(func(s *simcloud.Settings) { s.NoPublishByCloudEye = true })
+		}, "alarm", "is in alarm", "load balancer"},
+		"rules are not evaluated": {func(r *rehearsal) {
+			r.sim.Configure(func(s *simcloud.Settings) { s.RawRulesSleep = true })
+		}, "alarm", "is in ok", "Cloud Eye's console"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			level.InBubble(t, func(t *testing.T) {
+				r := newRehearsal(t)
+				tc.change(r)
+				if r.run(t.Context()) {
+					t.Error("doctor succeeds")
+				}
+				i := slices.IndexFunc(r.lines, func(l doctor.Line) bool { return l.State == doctor.Failed })
+				if i < 0 || r.lines[i].Step != tc.step || !strings.Contains(r.lines[i].Text, tc.text) || !strings.Contains(r.lines[i].Do, tc.do) {
+					t.Errorf("want %q %q %q:\n%s", tc.step, tc.text, tc.do, r.output())
+				}
+				r.checkLeftNothing()
+			})
+		})
+	}
+}
