@@ -66,7 +66,7 @@ func (r *rehearsal) run(ctx context.Context) bool {
 
 func (r *rehearsal) runDoctor(ctx context.Context) bool {
 	o := r.options(r.sim)
-	o.LeaseNamespace, o.LeaseName, o.System, o.CloudRate, o.Allowed = own, "rds-autopilot", "kube-system", 1000, r.service.allowed
+	o.LeaseNamespace, o.System, o.CloudRate, o.Allowed = own, "kube-system", 1000, r.service.allowed
 	with := doctor.Options{
 		Options: o, Kube: r.reviewed(r.kube.Config()), Web: &http.Client{Transport: r.routes},
 		Report: func(l doctor.Line) { r.lines = append(r.lines, l) },

@@ -204,7 +204,8 @@ func (f *fleet) start(o flags) *service {
 	of := f.options(o.transport)
 	of.Mode, of.Allowed, of.Namespaces, of.MaxFlavorChanges = o.mode, o.allowed, o.namespaces, 3
 	of.MaxMessageAge, of.Sweep, of.Recheck, of.CloudRate = o.maxAge, o.sweep, o.recheck, o.rate
-	if of.LeaseNamespace, of.LeaseName = o.own, "rds-autopilot"; o.smn != nil {
+	of.LeaseNamespace = cmp.Or(o.own, f.own)
+	if o.smn != nil {
 		of.SMNClient = smnClient(o.smn)
 	}
 	ctx, cancel := context.WithCancel(f.t.Context())
