@@ -37,12 +37,12 @@ type ensureRecord struct {
 func (c *Controller) arm(ctx context.Context, key Key) (requeueAfter time.Duration, err error) {
 	taken := c.armMarks.take(key)
 	r, ok := c.newRound(key)
-	r.notBefore = r.now
-	if taken.isSweep {
+	r.notBefore, r.isSweep = r.now, taken.isSweep
+	if r.isSweep {
 		r.notBefore = taken.begun
 	}
 	if !ok {
-		_, err := r.removeRules(ctx)
+		_, err := r.removeRules(ctx, r.confirmOff)
 		return 0, err
 	}
 	if err := r.readMissingTarget(ctx); err != nil {
@@ -56,7 +56,7 @@ func (c *Controller) arm(ctx context.Context, key Key) (requeueAfter time.Durati
 		c.checkTopic() // the topic is created first, and its check enqueues arming
 		return 0, nil
 	}
-	if !taken.isSweep {
+	if !r.isSweep {
 		r.notBefore = r.now.Add(-r.options.Sweep) // Ensure itself reads again before it changes anything
 	}
 	// A list that was read before the cloud became unreachable does not prove that it is reachable again. With it,
@@ -99,7 +99,7 @@ func (c *Controller) arm(ctx context.Context, key Key) (requeueAfter time.Durati
 		r.controller.enqueue(r.key)
 		return 0, nil
 	}
-	if !taken.isSweep && !r.armingDue(cs) {
+	if !r.isSweep && !r.armingDue(cs) {
 		return 0, r.update(ctx, func(s *v1alpha1.Status) { r.setArmed(s, record.LastCheckFailed(*s)) })
 	}
 	return r.ensure(ctx, *inst)
@@ -138,20 +138,20 @@ func (r *round) warnHeld(reason, message string) {
 
 // yield removes the rules of an object whose instance another one manages, and reports who does.
 func (r *round) yield(ctx context.Context, claim v1alpha1.Claim) error {
-	if _, err := r.cloud.Remove(ctx, r.key.Namespace, r.key.Name, r.notBefore, func(context.Context) error { return nil }); err != nil {
-		return fmt.Errorf("remove the rules of a claimed instance: %w", err)
-	}
+	_, removeErr := r.removeRules(ctx, func(context.Context) error { return nil })
 	reason, message := string(autopilot.ReasonInstanceClaimed), autopilot.DescribeClaim(claim)
 	isNews := r.isNews(message)
 	err := r.update(ctx, func(s *v1alpha1.Status) {
-		s.Alarms = v1alpha1.Alarms{}
+		if removeErr == nil {
+			s.Alarms = v1alpha1.Alarms{}
+		}
 		record.SetCondition(s, v1alpha1.ConditionArmed, false, reason, message, r.rap.Generation, r.now)
 		record.SetReady(s, false, r.rap.Generation, r.now)
 	})
 	if err == nil && isNews {
 		r.warnHeld(reason, message)
 	}
-	return err
+	return errors.Join(removeErr, err)
 }
 
 // setArmed sets the conditions Armed and Ready from the recorded alarms and the topic.
@@ -163,7 +163,7 @@ func (r *round) setArmed(s *v1alpha1.Status, readFailed bool) {
 }
 
 func (r *round) setEnsured(record *ensureRecord) {
-	r.controller.remember(r.key, func(m *memory) { m.ensured = record })
+	r.controller.remember(r.key, func(m *memory) { m.ensured, m.cleared = record, time.Time{} })
 }
 
 // armingDue reports whether arm has to call Ensure. Every message starts a round, so not every round may list the

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,9 +35,6 @@ func TestAlarmsFollowTheSwitchAndReadyShowsThem(t *testing.T) {
 		w.setInstance("in01")
 		w.settle(c)
 		ready("armed", metav1.ConditionTrue, autopilot.ArmedReason)
-		if !slices.Equal(w.rap().Finalizers, []string{v1alpha1.Finalizer}) || w.topics != 1 {
-			t.Errorf("finalizers %v, %d topics", w.rap().Finalizers, w.topics)
-		}
 		w.steps = nil
 		if err := w.check(c); err != nil || len(w.steps) > 0 {
 			t.Errorf("a check without news writes %v: %v", w.steps, err)
@@ -62,9 +58,7 @@ func TestAlarmsFollowTheSwitchAndReadyShowsThem(t *testing.T) {
 		w.unreachable = false
 		w.settle(c)
 		ready("off", metav1.ConditionTrue, string(autopilot.ReasonNotEnabled))
-		if rap := w.rap(); w.topics != 0 || len(rap.Finalizers) > 0 || w.armed() || rap.Status.Alarms.TopicURN != "" {
-			t.Errorf("off: %d topics, %+v", w.topics, rap)
-		}
+		w.checkGone()
 
 		w.setSwitch(new(true))
 		w.mustDecide(c)
@@ -105,7 +99,6 @@ func TestLastExplicitSwitchIsEffectiveAfterTheFieldIsDropped(t *testing.T) {
 		w := newWorld(t)
 		c := w.process()
 		w.settle(c)
-		w.changeRap(func(rap *v1alpha1.RdsAutopilot) { rap.Finalizers = nil })
 		for _, value := range []*bool{off, on, nil} {
 			w.setSwitch(value)
 		}
@@ -129,13 +122,17 @@ func TestArmedNamesTheReasonForMissingAlarms(t *testing.T) {
 		"new instance":        {func(w *world) { w.inst.Status = "BUILD" }, no, unknown},
 		"unknown engine":      {func(w *world) { w.inst.Engine = "Oracle" }, no, unknown},
 		"no quota for rules":  {ensureErr(v1alpha1.ErrQuota), no, autopilot.QuotaExceeded},
-		"SMN refuses":         {ensureErr(v1alpha1.ErrSubscriptionRefused), no, autopilot.SubscriptionRefused},
-		"confirmations limit": {ensureErr(v1alpha1.ErrConfirmationLimit), no, autopilot.RuleMissing},
+		"SMN refuses":         {func(w *world) { w.topic.State = v1alpha1.SubscriptionRefused }, no, autopilot.SubscriptionRefused},
+		"SMN does not answer": {func(w *world) { w.onTopic = noTopic }, no, autopilot.SubscriptionPending},
+		"not confirmed yet":   {func(w *world) { w.topic.State = v1alpha1.SubscriptionPending }, no, autopilot.SubscriptionPending},
 	} {
 		inBubble(t, name, func(t *testing.T) {
 			w := newWorld(t)
 			tc.alter(w)
-			w.settle(w.process())
+			c := w.process()
+			for range 3 {
+				_ = w.check(c)
+			}
 			w.checkCondition(name, v1alpha1.ConditionArmed, tc.status, tc.reason)
 		})
 	}
@@ -153,8 +150,7 @@ func TestInstanceReadBeforeTheCloudBecameUnreachableDoesNotArm(t *testing.T) {
 			t.Fatalf("armed %t, %v", w.armed(), err)
 		}
 		w.now = w.now.Add(10 * time.Second)
-		synctest.Wait()
-		if _, err := c.arm(t.Context(), database); err == nil || w.armed() {
+		if err := w.arm(c); err == nil || w.armed() {
 			t.Errorf("armed %t by the former list, %v", w.armed(), err)
 		}
 		w.readBefore = time.Time{}
@@ -176,8 +172,8 @@ func TestArmingOnOldAutopilotStartsFromStoredAlarms(t *testing.T) {
 			t.Fatal("the database must be armed, and the old cache must not show it")
 		}
 		w.steps = nil
-		if _, err := c.arm(t.Context(), database); err != nil || slices.Contains(w.steps, "topic") {
-			t.Errorf("steps %v, want no second topic: %v", w.steps, err)
+		if err := w.arm(c); err != nil || slices.Contains(w.steps, "rules") {
+			t.Errorf("steps %v, want no second rules: %v", w.steps, err)
 		}
 	})
 }
@@ -191,9 +187,7 @@ func TestRulesAreCreatedAfterADecisionHasStoredTheirInstance(t *testing.T) {
 		check := func(want string) {
 			t.Helper()
 			for range 2 { // before the decision, and after it
-				synctest.Wait()
-				_, err := c.arm(t.Context(), database)
-				w.must(err)
+				w.must(w.arm(c))
 				s := w.rap().Status
 				isOther := func(r v1alpha1.Rule) bool { return s.Instance == nil || r.Dimension != "rds_cluster_id:"+s.Instance.ID }
 				if slices.ContainsFunc(s.Alarms.Rules, isOther) {
@@ -220,8 +214,7 @@ func TestNewRulesStartADecision(t *testing.T) {
 		addQueues(t, c)
 		_, _ = w.decide(c) // creates the RdsAutopilot
 		w.mustDecide(c)
-		_, err := c.arm(t.Context(), database)
-		w.must(err)
+		w.must(w.arm(c))
 		if !w.armed() || !c.decideMarks.isNews(database) {
 			t.Errorf("armed %t, no decision is requested", w.armed())
 		}
@@ -235,16 +228,15 @@ func TestAlarmsStayWhenCacheLacksTheRds(t *testing.T) {
 		c := w.process()
 		w.settle(c)
 		c.options.Kube = oldTargets{c.options.Kube, nil}
-		_, err := c.arm(t.Context(), database)
-		w.must(err)
-		if !w.armed() || w.topics != 1 {
-			t.Fatalf("armed %t, %d topics", w.armed(), w.topics)
+		w.must(w.arm(c))
+		if !w.armed() {
+			t.Fatal("not armed")
 		}
 		w.remove(w.rdss())
-		_, err = c.arm(t.Context(), database)
-		w.must(err)
-		if w.rap() != nil || w.topics != 0 {
-			t.Errorf("without an Rds: %d topics, %+v", w.topics, w.rap())
+		w.must(w.arm(c))
+		w.checkCondition("without an Rds", v1alpha1.ConditionArmed, metav1.ConditionFalse, string(autopilot.ReasonInstanceUnknown))
+		if len(w.states) > 0 {
+			t.Errorf("rules %v without an Rds", w.states)
 		}
 	})
 }
@@ -278,9 +270,7 @@ func TestAlarmInForceGetsALastDecisionWhenAutopilotIsTurnedOff(t *testing.T) {
 			if last.Reason != string(tc.reason) || last.Metric != v1alpha1.MetricStorage || last.Count != 1 || count != 1 {
 				t.Errorf("%d last decisions: %+v", count, w.rap().Status.Decisions)
 			}
-			if w.topics != 0 || len(w.rap().Status.Alarms.Rules) > 0 {
-				t.Errorf("%d topics, alarms %+v", w.topics, w.rap().Status.Alarms)
-			}
+			w.checkGone()
 		})
 	}
 }
@@ -296,8 +286,8 @@ func TestChangeInProgressIsKeptWhileAutopilotIsOff(t *testing.T) {
 			w.settle(c)
 		}
 		setMode(v1alpha1.ModeOff)
-		if w.topics != 0 || w.rap().Status.Pending == nil {
-			t.Fatalf("%d topics, pending %+v", w.topics, w.rap().Status.Pending)
+		if w.checkGone(); w.rap().Status.Pending == nil {
+			t.Fatal("no pending change")
 		}
 		if c.limiter.reserve(Key{"other", "db"}, 1, w.now) {
 			t.Error("the place of the change is free")

@@ -23,8 +23,11 @@ type cloudState struct {
 	inst    *autopilot.Instance
 	usedGB  float64
 	cpu     float64
-	states  map[string]AlarmState // by rule id
-	topics  int
+	states  map[string]AlarmState // of the rules of the database, by id; they bear its mark
+	watched string                // the instance that the rules watch
+	owners  map[string]string     // other objects that manage an instance, by its id
+	topic   v1alpha1.Topic        // of the installation
+	removes []time.Time           // the age that each removal of rules has asked for
 	wal     autopilot.WAL
 	walErr  error
 	walFrom []string              // the dimensions of the reads of WAL
@@ -34,7 +37,8 @@ type cloudState struct {
 	unreachable      bool
 	statesUnreadable bool
 	noCatalogue      bool
-	ensureErr        error // of Ensure, once the topic exists
+	ensureErr        error                       // of Ensure
+	onTopic          func(context.Context) error // runs while the topic is checked
 	// Unless readBefore is zero, instances can be read only from a list that began before it.
 	readBefore time.Time
 	refusals   map[string]*autopilot.RefusedError           // of changes, by instance id
@@ -157,29 +161,66 @@ func (w *world) endJobs() {
 	w.inst.Status = autopilot.StatusActive
 }
 
-// Ensure creates the topic, records it, and creates the rules.
-func (c cloud) Ensure(_ context.Context, desired v1alpha1.DesiredAlarms, record func(v1alpha1.Alarms) error,
-) (v1alpha1.Alarms, []string, error) {
-	observed := desired.Autopilot.Status.Alarms
+// EnsureTopic creates the topic and records it. Its subscription has the state that the world has.
+func (c cloud) EnsureTopic(ctx context.Context, was v1alpha1.Topic, record func(v1alpha1.Topic) error,
+) (v1alpha1.Topic, error) {
 	c.mu.Lock()
-	unreachable := c.unreachable
+	err, onTopic := c.failure(), c.onTopic
 	c.mu.Unlock()
-	if unreachable {
-		return observed, nil, errNoAnswer
+	if onTopic != nil {
+		err = onTopic(ctx)
 	}
-	if observed.TopicURN == "" {
-		c.withLock(func() { c.steps, c.topics = append(c.steps, "topic"), 1 })
-		observed.TopicURN = "urn"
-		if err := record(observed); err != nil {
-			return observed, nil, err
+	if err != nil {
+		was.Message = err.Error()
+		return was, err
+	}
+	if was.URN == "" {
+		c.withLock(func() {
+			c.steps = append(c.steps, "topic")
+			c.topic = v1alpha1.Topic{URN: "urn", State: cmp.Or(c.topic.State, v1alpha1.SubscriptionConfirmed)}
+		})
+		if err := record(v1alpha1.Topic{URN: "urn"}); err != nil {
+			return v1alpha1.Topic{URN: "urn", Message: err.Error()}, err
 		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.ensureErr != nil {
-		return observed, nil, c.ensureErr
+	return c.topic, nil
+}
+
+func (c cloud) RemoveTopic(context.Context, v1alpha1.Topic) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.topic.URN != "" && !c.unreachable {
+		c.steps, c.topic = append(c.steps, "no topic"), v1alpha1.Topic{}
 	}
-	observed.Subscription, observed.Rules = v1alpha1.SubscriptionConfirmed, nil
+	return c.failure()
+}
+
+// failure returns an error if the cloud does not answer. The caller holds the lock.
+func (c cloud) failure() error {
+	if c.unreachable {
+		return errNoAnswer
+	}
+	return nil
+}
+
+// Ensure creates the rules.
+func (c cloud) Ensure(_ context.Context, desired v1alpha1.DesiredAlarms, record func(v1alpha1.Alarms) error,
+) (v1alpha1.Alarms, []v1alpha1.Metric, error) {
+	c.mu.Lock()
+	observed := desired.Recorded
+	if err := cmp.Or(c.failure(), c.ensureErr); err != nil {
+		c.mu.Unlock()
+		if errors.Is(err, v1alpha1.ErrQuota) {
+			observed.Refused = err.Error()
+		}
+		return observed, nil, err
+	}
+	if len(observed.Rules) == 0 {
+		c.steps = append(c.steps, "rules")
+	}
+	observed, c.watched = v1alpha1.Alarms{}, desired.InstanceID
 	for _, r := range desired.Rules {
 		id := "al-" + string(r.Metric)
 		if _, ok := c.states[id]; !ok {
@@ -190,29 +231,48 @@ func (c cloud) Ensure(_ context.Context, desired v1alpha1.DesiredAlarms, record 
 			Dimension: cmp.Or(desired.Dimension, "rds_cluster_id:"+desired.InstanceID),
 		})
 	}
-	return observed, nil, nil
+	c.mu.Unlock()
+	return observed, nil, record(observed)
 }
 
 func (c cloud) Dimension(_ context.Context, inst autopilot.Instance) (string, error) {
 	return "rds_cluster_id:" + inst.ID, nil
 }
 
-func (c cloud) Remove(context.Context, *v1alpha1.RdsAutopilot) error {
+func (c cloud) Remove(ctx context.Context, _, _ string, notBefore time.Time, confirm func(context.Context) error,
+) (int, error) {
+	c.mu.Lock()
+	c.removes = append(c.removes, notBefore)
+	err, n := c.failure(), len(c.states)
+	c.mu.Unlock()
+	if err != nil || n == 0 {
+		return 0, err
+	}
+	if err := confirm(ctx); err != nil {
+		return 0, err
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.unreachable {
-		return errNoAnswer
-	}
-	c.topics = 0
+	c.steps = append(c.steps, "no rules")
 	clear(c.states)
-	return nil
+	return n, nil
 }
 
-func (c cloud) Orphans(context.Context, time.Time, []*v1alpha1.RdsAutopilot,
-	func(context.Context) ([]*v1alpha1.RdsAutopilot, error)) ([]string, int, error) {
-	return nil, 0, nil
+func (c cloud) Marked(_ context.Context, _ time.Time, f func(namespace, name string)) error {
+	c.mu.Lock()
+	err, n := c.failure(), len(c.states)
+	c.mu.Unlock()
+	if n > 0 && err == nil {
+		f(database.Namespace, database.Name)
+	}
+	return err
 }
 
-func (c cloud) Marked(context.Context, time.Time) (map[string]int, error) {
-	return map[string]int{}, nil
+func (c cloud) Claim(_ context.Context, _, _ string, ids []string, _ time.Time) (v1alpha1.Claim, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if owner := c.owners[ids[0]]; owner != "" {
+		return v1alpha1.Claim{By: owner}, c.failure()
+	}
+	return v1alpha1.Claim{Holds: len(c.states) > 0 && ids[0] == c.watched}, c.failure()
 }

@@ -88,7 +88,8 @@ func New(o Options) *Controller {
 	}
 	c := &Controller{
 		options: o, limiter: newFlavorLimiter(o.Kube), decideMarks: newMarks(), armMarks: newMarks(),
-		keeper: topicKeeper{news: make(chan struct{}, 1)}, memories: make(map[Key]*memory), switches: switchTracker{last: make(map[Key]v1alpha1.Switch)},
+		keeper: topicKeeper{news: make(chan struct{}, 1)}, memories: make(map[Key]*memory),
+		switches: switchTracker{last: make(map[Key]v1alpha1.Switch)},
 	}
 	c.meters = newMeters(c)
 	return c
@@ -183,7 +184,7 @@ func (c *Controller) Run(ctx context.Context) {
 	c.mu.Lock()
 	c.queues = q
 	for _, m := range c.memories {
-		m.ensured = nil // another replica may have led meanwhile
+		m.ensured, m.cleared = nil, time.Time{} // another replica may have led meanwhile
 	}
 	c.mu.Unlock()
 
@@ -205,8 +206,6 @@ func (c *Controller) Run(ctx context.Context) {
 	c.mu.Unlock()
 	q.shutDown()
 	done.Wait()
-	c.mu.Lock()
-	c.mu.Unlock()
 }
 
 // next runs one round of a queue and enqueues the database again when the round requests it. It returns false after

@@ -29,9 +29,10 @@ func TestAlarmsWithoutAMessageAreCountedOnce(t *testing.T) {
 		"message before the rule was rewritten": {message: new(-20 * minute), rounds: durations{3 * minute}},
 	} {
 		c, since := newLeader(t), metav1.NewMicroTime(begun)
-		s := v1alpha1.Status{Alarms: v1alpha1.Alarms{Subscription: v1alpha1.SubscriptionConfirmed, Rules: []v1alpha1.Rule{{
+		s := v1alpha1.Status{Alarms: v1alpha1.Alarms{Rules: []v1alpha1.Rule{{
 			Metric: v1alpha1.MetricCPU, AlarmID: "al1", State: v1alpha1.StateAlarm, StateTime: &since,
 		}}}}
+		c.keeper.now.State = v1alpha1.SubscriptionConfirmed
 		if tc.message != nil {
 			s.Intake.Signals = []v1alpha1.Signal{{
 				Metric: v1alpha1.MetricCPU, AlarmID: "al1", State: v1alpha1.StateAlarm,

@@ -19,8 +19,8 @@ import (
 // disarm removes the alarm rules from the cloud and stores that autopilot is off.
 func (r *round) disarm(ctx context.Context, off autopilot.Off) error {
 	reason, message := string(off.Reason), off.Message
-	removed, err := r.removeRules(ctx)
-	if removed > 0 {
+	removed, err := r.removeRules(ctx, r.confirmOff)
+	if removed > 0 && err == nil {
 		r.kube.Event(r.target, r.rap, autopilot.Event{Reason: eventDisarmed, Action: "Remove",
 			Note: message + ". Its alarm rules were removed"})
 	}
@@ -31,8 +31,6 @@ func (r *round) disarm(ctx context.Context, off autopilot.Off) error {
 		return errors.Join(err, r.storeOff(ctx, r.rap.Status.Alarms, autopilot.CloudUnreachable,
 			fmt.Sprintf("%s, but the alarm rules cannot be removed yet: %v", message, err)))
 	}
-	r.setEnsured(nil)
-	r.controller.checkTopic()
 	isHeld := reason == string(autopilot.ReasonNotAllowed) && r.isNews(message)
 	if err := r.storeOff(ctx, v1alpha1.Alarms{}, reason, message); err != nil {
 		return err
@@ -44,37 +42,53 @@ func (r *round) disarm(ctx context.Context, off autopilot.Off) error {
 }
 
 // removeRules removes all rules that bear the mark of the object, and returns how many they were. Before the first one
-// it reads the object from the API server. It returns autopilot.ErrConflict if the autopilot is on after all, because
-// the cache may be old.
-func (r *round) removeRules(ctx context.Context) (removed int, err error) {
-	removed, err = r.cloud.Remove(ctx, r.key.Namespace, r.key.Name, r.notBefore, func(ctx context.Context) error {
-		live, err := r.kube.LiveAutopilot(ctx, r.key.Namespace, r.key.Name)
-		if errors.Is(err, autopilot.ErrGone) {
-			return nil
+// it calls confirm. Once it has succeeded, it lists the rules again only for a sweep, and ignores lists that may still
+// show the removed rules.
+func (r *round) removeRules(ctx context.Context, confirm func(context.Context) error) (removed int, err error) {
+	notBefore := r.notBefore
+	if cleared := r.controller.recall(r.key).cleared; !cleared.IsZero() {
+		if !r.isSweep {
+			return 0, nil
 		}
-		if err != nil {
-			return fmt.Errorf("read the RdsAutopilot: %w", err)
+		if cleared.After(notBefore) {
+			notBefore = cleared
 		}
-		check := *r
-		check.rap, check.lastSwitch = live, cmp.Or(r.lastSwitch, live.Status.Switch)
-		if err := check.readTarget(ctx); errors.Is(err, autopilot.ErrGone) {
-			check.target = nil
-		} else if err != nil {
-			return err
-		}
-		if off := check.off(); off == (autopilot.Off{}) {
-			return fmt.Errorf("autopilot is on: %w", autopilot.ErrConflict)
-		}
-		return nil
-	})
+	}
+	removed, err = r.cloud.Remove(ctx, r.key.Namespace, r.key.Name, notBefore, confirm)
 	if removed > 0 {
 		r.log.Info("alarm rules removed", zap.Int("rules", removed))
 		r.controller.checkTopic()
 	}
-	if err != nil && !errors.Is(err, autopilot.ErrConflict) {
+	switch {
+	case err == nil:
+		r.controller.remember(r.key, func(m *memory) { m.ensured, m.cleared = nil, r.options.Now() })
+	case !errors.Is(err, autopilot.ErrConflict):
 		err = fmt.Errorf("remove the alarm rules: %w", err)
 	}
 	return removed, err
+}
+
+// confirmOff reads the object from the API server. It returns autopilot.ErrConflict if its autopilot is on after all,
+// because the cache may be old.
+func (r *round) confirmOff(ctx context.Context) error {
+	live, err := r.kube.LiveAutopilot(ctx, r.key.Namespace, r.key.Name)
+	if errors.Is(err, autopilot.ErrGone) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read the RdsAutopilot: %w", err)
+	}
+	check := *r
+	check.rap, check.lastSwitch = live, cmp.Or(r.controller.switches.of(r.key), live.Status.Switch)
+	if err := check.readTarget(ctx); errors.Is(err, autopilot.ErrGone) {
+		check.target = nil
+	} else if err != nil {
+		return err
+	}
+	if off := check.off(); off == (autopilot.Off{}) {
+		return fmt.Errorf("autopilot is on: %w", autopilot.ErrConflict)
+	}
+	return nil
 }
 
 // storeOff stores that autopilot is off and which alarm objects remain in the cloud. It drops changes that have not

@@ -13,6 +13,7 @@ import (
 // memory is what this process remembers about one database. After a restart it costs extra calls and a repeated event.
 type memory struct {
 	ensured *ensureRecord                 // last Ensure; nil if this process has called none
+	cleared time.Time                     // when this process has removed the rules; zero after Ensure
 	patch   *v1alpha1.Intent              // last patch of the Rds whose watch event has not come yet
 	stale   bool                          // the last round ended in a conflict, so the cache may still be old
 	warned  types.UID                     // Rds with an event about the operator's own autopilot

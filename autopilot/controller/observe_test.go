@@ -25,13 +25,56 @@ func (l slowInstances) Instance(context.Context, string, time.Time) (*autopilot.
 	return &l.inst, nil
 }
 
+// listedClaims returns one claim after the other, and records the ages that were asked for.
+type listedClaims struct {
+	claims    []v1alpha1.Claim
+	err       error
+	notBefore []time.Time
+}
+
+func (l *listedClaims) Claim(_ context.Context, _, _ string, _ []string, notBefore time.Time) (v1alpha1.Claim, error) {
+	l.notBefore = append(l.notBefore, notBefore)
+	return l.claims[len(l.notBefore)-1], l.err
+}
+
+// A list may be older than a rule that the status records, and a claim that cannot be read must not stop a growth.
+func TestClaimIsReadAgainIfTheListLacksARecordedRule(t *testing.T) {
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	none, held, others := v1alpha1.Claim{}, v1alpha1.Claim{Holds: true}, v1alpha1.Claim{By: "ns/other"}
+	for name, tc := range map[string]struct {
+		recorded bool
+		claims   []v1alpha1.Claim // of the lists
+		err      error
+		want     v1alpha1.Claim
+	}{
+		"recorded and listed":        {true, []v1alpha1.Claim{held}, nil, held},
+		"recorded, the list is old":  {true, []v1alpha1.Claim{none, held}, nil, held},
+		"recorded, deleted since":    {true, []v1alpha1.Claim{none, none}, nil, none},
+		"recorded, listed of others": {true, []v1alpha1.Claim{others}, nil, others},
+		"recorded, unreadable":       {true, []v1alpha1.Claim{none}, errNoAnswer, held},
+		"not recorded":               {false, []v1alpha1.Claim{none}, nil, none},
+		"not recorded, unreadable":   {false, []v1alpha1.Claim{none}, errNoAnswer, none},
+	} {
+		lists := &listedClaims{claims: tc.claims, err: tc.err}
+		c := autopilot.Case{Mode: v1alpha1.ModeAuto, Instance: &autopilot.Instance{ID: "in01"}}
+		if tc.recorded {
+			c.Status.Alarms.Rules = []v1alpha1.Rule{{AlarmID: "al1", Dimension: "rds_cluster_id:in01"}}
+		}
+		o := Observer{Claims: lists, Now: func() time.Time { return now }}
+		o.claim(t.Context(), &c, &autopilot.Target{}, now.Add(-time.Minute))
+		if c.Claim != tc.want || len(lists.notBefore) != len(tc.claims) || lists.notBefore[len(tc.claims)-1] != now && len(tc.claims) > 1 {
+			t.Errorf("%s: %+v by lists of %v, want %+v", name, c.Claim, lists.notBefore, tc.want)
+		}
+	}
+}
+
 // observe returns the case that Observe returns for an instance, and the time after that.
 func observe(t *testing.T, inst autopilot.Instance, status v1alpha1.Status) (autopilot.Case, time.Time) {
 	t.Helper()
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	o := Observer{
 		Instances: slowInstances{inst: inst, now: &now}, Now: func() time.Time { return now },
-		Claims: func(context.Context, string) ([]*autopilot.Target, error) { return nil, nil },
+		Claims: &listedClaims{claims: []v1alpha1.Claim{{}}},
 	}
 	c, err := o.Observe(t.Context(), &autopilot.Target{InstanceID: "in01"}, &v1alpha1.RdsAutopilot{Status: status}, now)
 	if err != nil {

@@ -102,12 +102,11 @@ func TestOwnStatusWriteStartsNoRound(t *testing.T) {
 		}, true},
 		"policy":         {func(a *v1alpha1.RdsAutopilot) { a.Generation++; a.Spec.Mode = v1alpha1.ModeOff }, true},
 		"deletion":       {func(a *v1alpha1.RdsAutopilot) { a.DeletionTimestamp = &deleted }, true},
-		"no finalizer":   {func(a *v1alpha1.RdsAutopilot) { a.Finalizers = nil }, true},
 		"another object": {func(a *v1alpha1.RdsAutopilot) { a.UID = "2" }, true},
 	} {
 		c := newLeader(t)
 		old := &v1alpha1.RdsAutopilot{ObjectMeta: metav1.ObjectMeta{
-			Namespace: "ns", Name: "db", UID: "1", ResourceVersion: "1", Finalizers: []string{v1alpha1.Finalizer},
+			Namespace: "ns", Name: "db", UID: "1", ResourceVersion: "1",
 		}}
 		now := old.DeepCopy()
 		now.ResourceVersion = "2"
@@ -179,7 +178,6 @@ func TestMemoryIsDroppedWithTheRdsAutopilot(t *testing.T) {
 	}
 	remove := func(w *world) {
 		w.remove(w.rdss())
-		w.changeRap(func(rap *v1alpha1.RdsAutopilot) { rap.Finalizers = nil })
 		w.remove(w.raps())
 	}
 	inBubble(t, "while a round runs", func(t *testing.T) {

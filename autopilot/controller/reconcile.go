@@ -17,11 +17,10 @@ import (
 
 // Reasons of events that report no decision.
 const (
-	eventEnabled   = "Enabled"
-	eventDisarmed  = "Disarmed"
-	eventAbandoned = "Abandoned"
-	eventOperator  = "OperatorAutopilot"
-	eventObserve   = "Observe" // the action of warnings, and of events about what other writers do
+	eventEnabled  = "Enabled"
+	eventDisarmed = "Disarmed"
+	eventOperator = "OperatorAutopilot"
+	eventObserve  = "Observe" // the action of warnings, and of events about what other writers do
 )
 
 // round is one check of one database.

@@ -430,11 +430,8 @@ func TestSmallerReplicaIsReportedUnlessAnAutopilotManagesIt(t *testing.T) {
 			c := w.startAlarm(v1alpha1.MetricStorage)
 			w.inst.Replicas = []autopilot.Replica{{ID: "reader", Name: "reader", VolumeGB: 90}}
 			if manages {
-				w.create(w.raps(), v1alpha1.GroupVersion(), v1alpha1.Kind, "of-the-reader", map[string]any{
-					"spec": map[string]any{"apply": "Cloud", "instanceID": "reader"},
-				})
+				w.owners = map[string]string{"reader": "default/of-the-reader"}
 			}
-			synctest.Wait()
 			w.mustDecide(c)
 			w.mustDecide(c)
 			reported := 1

@@ -19,7 +19,10 @@ import (
 type cachedAutopilots struct {
 	Kubernetes
 	autopilots []*v1alpha1.RdsAutopilot
+	topic      v1alpha1.Topic
 }
+
+func (r cachedAutopilots) Topic() v1alpha1.Topic { return r.topic }
 
 func (r cachedAutopilots) EachAutopilot(f func(*v1alpha1.RdsAutopilot)) {
 	for _, a := range r.autopilots {
@@ -77,9 +80,8 @@ func withArmed(status metav1.ConditionStatus, reason string) *v1alpha1.RdsAutopi
 
 func TestStatusCollectorCountsEveryDatabaseOnce(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	with := func(s v1alpha1.SubscriptionState, armed metav1.ConditionStatus, reason string) *v1alpha1.RdsAutopilot {
+	with := func(armed metav1.ConditionStatus, reason string) *v1alpha1.RdsAutopilot {
 		a := withArmed(armed, reason)
-		a.Status.Alarms = v1alpha1.Alarms{TopicURN: "urn", Subscription: s}
 		a.Status.Instance = &v1alpha1.Instance{Status: "ACTIVE"}
 		return a
 	}
@@ -87,7 +89,7 @@ func TestStatusCollectorCountsEveryDatabaseOnce(t *testing.T) {
 		at := metav1.NewMicroTime(now.Add(-age))
 		return &v1alpha1.Intent{Kind: kind, DecisionTime: at, AskedTime: &at}
 	}
-	growing := with(v1alpha1.SubscriptionConfirmed, metav1.ConditionTrue, "AlarmsInPlace")
+	growing := with(metav1.ConditionTrue, "AlarmsInPlace")
 	growing.Status.Conditions = append(growing.Status.Conditions,
 		metav1.Condition{Type: v1alpha1.ConditionLimited, Status: metav1.ConditionTrue})
 	growing.Status.Pending = intent(v1alpha1.KindVolume, 14*time.Minute)
@@ -96,22 +98,22 @@ func TestStatusCollectorCountsEveryDatabaseOnce(t *testing.T) {
 		{Kind: v1alpha1.KindVolume, To: "105", SinceTime: metav1.NewTime(now.Add(-15 * time.Minute))},
 	}
 	growing.Status.Instance.VolumeGB, growing.Spec.Storage.MaxGB = 50, 4000
-	off := with("", metav1.ConditionFalse, "NotEnabled")
-	off.Status.Alarms, off.Status.ReadOnly = v1alpha1.Alarms{}, &v1alpha1.ReadOnly{}
+	off := with(metav1.ConditionFalse, "NotEnabled")
+	off.Status.ReadOnly = &v1alpha1.ReadOnly{}
 	off.Status.Instance.VolumeGB, off.Spec.Storage.MaxGB = 40, 4000
-	full := with(v1alpha1.SubscriptionConfirmed, metav1.ConditionFalse, "ReasonOfAnotherVersion")
+	full := with(metav1.ConditionFalse, "ReasonOfAnotherVersion")
 	full.Status.ReadOnly = &v1alpha1.ReadOnly{}
 	full.Status.Instance.VolumeGB, full.Spec.Storage.MaxGB = 100, 80
 	got := collected(t, now, "rds_autopilot_", growing, off, full,
-		with(v1alpha1.SubscriptionPending, metav1.ConditionFalse, "SubscriptionPending"),
-		with("", metav1.ConditionFalse, "CloudUnreachable"), &v1alpha1.RdsAutopilot{})
+		with(metav1.ConditionFalse, "SubscriptionPending"),
+		with(metav1.ConditionFalse, "CloudUnreachable"), &v1alpha1.RdsAutopilot{})
 	maps.DeleteFunc(got, func(name string, _ float64) bool { return strings.HasPrefix(name, "not_ready") })
 	want := map[string]float64{
 		"autopilots false": 5, "autopilots true": 1, "conditions Limited": 1,
 		"not_armed CloudUnreachable": 1, "not_armed NotEnabled": 1, "not_armed NotYet": 2, "not_armed SubscriptionPending": 1,
 		"pending_changes Flavor true": 1, "pending_changes Volume false": 1, "pending_changes Volume true": 1,
 		"read_only": 1, "storage_bytes cap": 4.1e12, "storage_bytes volume": 1.5e11,
-		"subscriptions Confirmed": 2, "subscriptions Missing": 1, "subscriptions Pending": 1,
+		"subscription_confirmed": 1, // no topic is recorded
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -157,5 +159,16 @@ func TestStatusCollectorCountsDatabasesThatAreNotReadyForAnHour(t *testing.T) {
 		with(metav1.ConditionUnknown, "NotYet", 48*time.Hour))
 	if diff := cmp.Diff(map[string]float64{"ReadFailed": 1, "NoData": 1}, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestStatusCollectorReportsTheSubscription(t *testing.T) {
+	for want, topic := range map[float64]v1alpha1.Topic{
+		1: {URN: "urn", State: v1alpha1.SubscriptionConfirmed}, 0: {Message: "SMN does not answer"},
+	} {
+		got := series(t, newStatusCollector(cachedAutopilots{topic: topic}, time.Now))["rds_autopilot_subscription_confirmed"]
+		if got != want {
+			t.Errorf("%+v: %g, want %g", topic, got, want)
+		}
 	}
 }

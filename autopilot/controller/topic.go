@@ -30,7 +30,7 @@ type topicKeeper struct {
 
 	mu      sync.Mutex
 	now     v1alpha1.Topic
-	checked bool // this leader has checked the topic at least once
+	checked bool // this leader has checked the topic
 }
 
 // topic returns the topic, and whether this leader has checked it.
@@ -102,27 +102,21 @@ func (c *Controller) ensureTopic(ctx context.Context) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, topicTime)
 	defer cancel()
 	was, checked := c.topic()
-	next, err, on := was, error(nil), c.anyOn()
-	switch {
-	case on || was.URN != "" && c.anyRules(ctx):
-		next, err = c.options.Cloud.EnsureTopic(ctx, was, func(t v1alpha1.Topic) error { return c.storeTopic(ctx, t) })
-	case was.URN != "" || !checked: // a former leader may have created a topic that it could not record
-		if err = c.options.Cloud.RemoveTopic(ctx, was); err == nil {
-			next = v1alpha1.Topic{}
-		}
-	}
+	on := c.anyOn()
+	next, err := c.changeTopic(ctx, was, on, checked)
 	if writeErr := c.storeTopic(context.WithoutCancel(ctx), next); writeErr != nil {
 		err = fmt.Errorf("store the topic: %w", writeErr)
+		next.Message = err.Error() // it differs from what the next check returns, which is therefore stored
 	}
+	isChecked := checked || on || err == nil // a removal that has failed is repeated
+	isNews := isChecked != checked || next.URN != was.URN || next.State != was.State || next.Message != was.Message
 	c.keeper.mu.Lock()
-	isNews := !checked || next.URN != was.URN || next.State != was.State || next.Message != was.Message
-	c.keeper.checked = true
+	c.keeper.now, c.keeper.checked = next, isChecked // also if it is not stored, because arming waits for it
 	c.keeper.mu.Unlock()
 	if isNews {
 		c.options.Log.Info("topic", zap.String("urn", next.URN), zap.String("subscription", string(next.State)),
 			zap.String("message", next.Message))
 		c.options.Kube.EachAutopilot(func(a *v1alpha1.RdsAutopilot) { c.enqueueArming(Key{a.Namespace, a.Name}) })
-		err = nil // the line above has it
 	}
 	switch {
 	case next.State == v1alpha1.SubscriptionPending && next.RequestedTime != nil &&
@@ -132,6 +126,27 @@ func (c *Controller) ensureTopic(ctx context.Context) (time.Duration, error) {
 		return c.options.Recheck, err
 	}
 	return c.options.Sweep, nil // each sweep requests a check as well
+}
+
+// changeTopic creates, repairs or removes the topic, and returns what exists. After a panic it returns the last topic, so
+// that arming does not wait for ever.
+func (c *Controller) changeTopic(ctx context.Context, was v1alpha1.Topic, on, checked bool) (next v1alpha1.Topic, err error) {
+	next = was
+	defer func() {
+		if err != nil && on && next.Message == "" {
+			next.Message = err.Error()
+		}
+	}()
+	defer autopilot.CatchPanic(&err)
+	switch {
+	case on || was.URN != "" && c.anyRules(ctx):
+		return c.options.Cloud.EnsureTopic(ctx, was, func(t v1alpha1.Topic) error { return c.storeTopic(ctx, t) })
+	case was != (v1alpha1.Topic{}) || !checked: // a former leader may have created a topic that it could not record
+		if err = c.options.Cloud.RemoveTopic(ctx, was); err == nil {
+			next = v1alpha1.Topic{}
+		}
+	}
+	return next, err
 }
 
 // storeTopic stores the topic if it differs from what is stored.
@@ -152,7 +167,10 @@ func (c *Controller) storeTopic(ctx context.Context, t v1alpha1.Topic) error {
 // anyOn reports whether the autopilot of a database is on.
 func (c *Controller) anyOn() (found bool) {
 	c.options.Kube.EachAutopilot(func(a *v1alpha1.RdsAutopilot) {
-		if r, ok := c.newRound(Key{a.Namespace, a.Name}); ok && !found {
+		if found {
+			return
+		}
+		if r, ok := c.newRound(Key{a.Namespace, a.Name}); ok {
 			found = r.off() == autopilot.Off{}
 		}
 	})

@@ -45,6 +45,7 @@ type world struct {
 	events  []autopilot.Event
 
 	patchRefusal  string // why the API server refuses patches of the Rds
+	topicRefusal  string // why the API server refuses to store the topic
 	statusRefusal string // why the API server refuses the processes' writes to the status
 	reverts       bool   // the API server restores the old value of a patch
 	onStatus      func() // runs at each write of the status
@@ -156,11 +157,12 @@ type transport struct {
 func (n transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method != http.MethodGet {
 		parts := strings.Split(r.URL.Path, "/")
-		name := strings.ToLower(r.Method) + " " + parts[6] // /apis/group/version/namespaces/ns/resource/…
-		if parts[len(parts)-1] == "status" {
-			name = "status"
+		switch { // /apis/group/version/namespaces/ns/resource/…, or /api/… of the ConfigMap
+		case parts[len(parts)-1] == "status":
+			n.withLock(func() { n.steps = append(n.steps, "status") })
+		case parts[1] == "apis":
+			n.withLock(func() { n.steps = append(n.steps, strings.ToLower(r.Method)+" "+parts[6]) })
 		}
-		n.withLock(func() { n.steps = append(n.steps, name) })
 	}
 	return n.next.RoundTrip(r)
 }
@@ -179,6 +181,9 @@ func (w *world) admit(write simkube.Write) error {
 		if w.statusRefusal != "" {
 			return errors.New(w.statusRefusal)
 		}
+	}
+	if write.New.GetKind() == "ConfigMap" && w.topicRefusal != "" {
+		return errors.New(w.topicRefusal)
 	}
 	if write.New.GetKind() != otcv1.Kind {
 		return nil
@@ -281,7 +286,7 @@ func (w *world) update(in dynamic.ResourceInterface, object any, subresource ...
 	return stored.GetResourceVersion()
 }
 
-// remove deletes an object, which stays until it has no finalizer.
+// remove deletes an object.
 func (w *world) remove(in dynamic.ResourceInterface) {
 	w.t.Helper()
 	w.must(in.Delete(w.t.Context(), database.Name, metav1.DeleteOptions{}))
@@ -302,11 +307,20 @@ func (w *world) mustDecide(c *Controller) (again time.Duration) {
 	return again
 }
 
+// arm checks the topic, and then runs a round of the arm queue.
+func (w *world) arm(c *Controller) error {
+	synctest.Wait()
+	_, topicErr := c.ensureTopic(w.t.Context())
+	_, err := c.arm(w.t.Context(), database)
+	return errors.Join(topicErr, err)
+}
+
 // check runs a round of the decide queue, and then one of the arm queue.
 func (w *world) check(c *Controller) error {
 	_, err := w.decide(c)
+	_, topicErr := c.ensureTopic(w.t.Context())
 	_, armErr := c.arm(w.t.Context(), database)
-	return errors.Join(err, armErr)
+	return errors.Join(err, topicErr, armErr)
 }
 
 // settle runs checks for eight minutes. Every change that needs no other event ends within that time.
