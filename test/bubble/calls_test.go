@@ -66,7 +66,7 @@ func TestSweepOfManyDatabasesUsesFewCalls(t *testing.T) {
 				total++
 			}
 		}
-		lists := []string{"ListAlarms", "ListMetrics", "BatchMetricData", "ListSubscriptionsByTopic", "ListInstances"}
+		lists := []string{"ListAlarms", "ListMetrics", "BatchMetricData", "ListTopicSubscriptions", "ListInstances"}
 		for operation, count := range calls {
 			if !slices.Contains(lists, operation) {
 				t.Errorf("%d calls of %s", count, operation)

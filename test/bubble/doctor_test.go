@@ -241,17 +241,10 @@ func TestDoctorSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 		"quota of rules": {func(r *rehearsal) {
 			r.sim.Configure(func(s *simcloud.Settings) { s.RuleQuota = 3 })
 		}, "quota", "3 of 3", "higher quota"},
-		"quota of topics": {func(r *rehearsal) {
-			r.sim.Configure(func(s *simcloud.Settings) { s.TopicQuota = 1 })
-		}, "armed", "QuotaExceeded", "higher quota"},
 		"no instance": {func(r *rehearsal) { r.sim.RemoveInstance(r.free) }, "instance", "All instances are managed", "create a small one"},
 		"managed instance": {func(r *rehearsal) {
 			r.change = func(o *doctor.Options) { o.Instance = r.managed }
-		}, "instance", "default_db", "--instance"},
-		"Rds that the service has not seen": {func(r *rehearsal) {
-			r.createRds("default", "new", rdsSpec(simcloud.Instance{Flavor: twoVCPUs, VolumeGB: 100}, true), r.free)
-			r.bare, r.service.mode = true, v1alpha1.ModeOff
-		}, "instance", "default/new", "--instance"},
+		}, "instance", "default/db", "--instance"},
 		"no instance at all": {func(r *rehearsal) {
 			r.must(r.sim.ChangeInstance(r.free, func(in *simcloud.Instance) { in.Status = "BUILD" }))
 			r.bare = true
