@@ -161,61 +161,55 @@ func (w *world) endJobs() {
 	w.inst.Status = autopilot.StatusActive
 }
 
-// EnsureTopic creates the topic and records it. Its subscription has the state that the world has.
+// EnsureTopic creates the topic, whose subscription has the state that the world has.
 func (c cloud) EnsureTopic(ctx context.Context, was v1alpha1.Topic, record func(v1alpha1.Topic) error,
-) (v1alpha1.Topic, error) {
-	c.mu.Lock()
-	err, onTopic := c.failure(), c.onTopic
-	c.mu.Unlock()
-	if onTopic != nil {
-		err = onTopic(ctx)
-	}
-	if err != nil {
+) (topic v1alpha1.Topic, err error) {
+	onTopic, created := noError, false
+	c.withLock(func() { onTopic = c.onTopic })
+	if err := onTopic(ctx); err != nil {
 		was.Message = err.Error()
 		return was, err
 	}
-	if was.URN == "" {
-		c.withLock(func() {
-			c.steps = append(c.steps, "topic")
-			c.topic = v1alpha1.Topic{URN: "urn", State: cmp.Or(c.topic.State, v1alpha1.SubscriptionConfirmed)}
-		})
-		if err := record(v1alpha1.Topic{URN: "urn"}); err != nil {
-			return v1alpha1.Topic{URN: "urn", Message: err.Error()}, err
+	c.withLock(func() {
+		if created = c.topic.URN == ""; created {
+			c.steps, c.topic.URN = append(c.steps, "topic"), "urn"
 		}
+		topic = c.topic
+	})
+	if created {
+		err = record(v1alpha1.Topic{URN: topic.URN})
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.topic, nil
+	return topic, err
 }
+
+func noError(context.Context) error { return nil }
 
 func (c cloud) RemoveTopic(context.Context, v1alpha1.Topic) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.topic.URN != "" && !c.unreachable {
-		c.steps, c.topic = append(c.steps, "no topic"), v1alpha1.Topic{}
-	}
-	return c.failure()
-}
-
-// failure returns an error if the cloud does not answer. The caller holds the lock.
-func (c cloud) failure() error {
 	if c.unreachable {
 		return errNoAnswer
+	}
+	if c.topic.URN != "" {
+		c.steps, c.topic.URN = append(c.steps, "no topic"), ""
 	}
 	return nil
 }
 
 // Ensure creates the rules.
-func (c cloud) Ensure(_ context.Context, desired v1alpha1.DesiredAlarms, record func(v1alpha1.Alarms) error,
+func (c cloud) Ensure(_ context.Context, desired v1alpha1.DesiredAlarms, _ func(v1alpha1.Alarms) error,
 ) (v1alpha1.Alarms, []v1alpha1.Metric, error) {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	observed := desired.Recorded
-	if err := cmp.Or(c.failure(), c.ensureErr); err != nil {
-		c.mu.Unlock()
-		if errors.Is(err, v1alpha1.ErrQuota) {
-			observed.Refused = err.Error()
-		}
-		return observed, nil, err
+	switch {
+	case c.unreachable:
+		return observed, nil, errNoAnswer
+	case errors.Is(c.ensureErr, v1alpha1.ErrQuota):
+		observed.Refused = c.ensureErr.Error()
+	}
+	if c.ensureErr != nil {
+		return observed, nil, c.ensureErr
 	}
 	if len(observed.Rules) == 0 {
 		c.steps = append(c.steps, "rules")
@@ -231,8 +225,7 @@ func (c cloud) Ensure(_ context.Context, desired v1alpha1.DesiredAlarms, record 
 			Dimension: cmp.Or(desired.Dimension, "rds_cluster_id:"+desired.InstanceID),
 		})
 	}
-	c.mu.Unlock()
-	return observed, nil, record(observed)
+	return observed, nil, nil
 }
 
 func (c cloud) Dimension(_ context.Context, inst autopilot.Instance) (string, error) {
@@ -240,39 +233,41 @@ func (c cloud) Dimension(_ context.Context, inst autopilot.Instance) (string, er
 }
 
 func (c cloud) Remove(ctx context.Context, _, _ string, notBefore time.Time, confirm func(context.Context) error,
-) (int, error) {
-	c.mu.Lock()
-	c.removes = append(c.removes, notBefore)
-	err, n := c.failure(), len(c.states)
-	c.mu.Unlock()
-	if err != nil || n == 0 {
+) (n int, err error) {
+	err = c.Marked(ctx, notBefore, func(string, string) { n = len(c.states) })
+	c.withLock(func() { c.removes = append(c.removes, notBefore) })
+	if n == 0 {
 		return 0, err
 	}
 	if err := confirm(ctx); err != nil {
 		return 0, err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.steps = append(c.steps, "no rules")
-	clear(c.states)
+	c.withLock(func() {
+		c.steps = append(c.steps, "no rules")
+		clear(c.states)
+	})
 	return n, nil
 }
 
 func (c cloud) Marked(_ context.Context, _ time.Time, f func(namespace, name string)) error {
 	c.mu.Lock()
-	err, n := c.failure(), len(c.states)
-	c.mu.Unlock()
-	if n > 0 && err == nil {
+	defer c.mu.Unlock()
+	if c.unreachable {
+		return errNoAnswer
+	}
+	if len(c.states) > 0 {
 		f(database.Namespace, database.Name)
 	}
-	return err
+	return nil
 }
 
-func (c cloud) Claim(_ context.Context, _, _ string, ids []string, _ time.Time) (v1alpha1.Claim, error) {
+func (c cloud) Claim(_ context.Context, _, _ string, ids []string, _ time.Time) (claim v1alpha1.Claim, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if owner := c.owners[ids[0]]; owner != "" {
-		return v1alpha1.Claim{By: owner}, c.failure()
+	claim.By = c.owners[ids[0]]
+	claim.Holds = claim.By == "" && len(c.states) > 0 && ids[0] == c.watched
+	if c.unreachable {
+		err = errNoAnswer
 	}
-	return v1alpha1.Claim{Holds: len(c.states) > 0 && ids[0] == c.watched}, c.failure()
+	return claim, err
 }

@@ -40,18 +40,10 @@ func TestRulesOfADatabaseThatIsOnAreNotRemovedByAnOldCache(t *testing.T) {
 			w := newWorld(t)
 			c := w.process()
 			w.settle(c)
-			kube := c.options.Kube
 			cache(w, c)
 			if err := w.arm(c); !errors.Is(err, autopilot.ErrConflict) || len(w.states) == 0 || w.topic.URN == "" {
 				t.Errorf("%v, rules %v, topic %+v; want a conflict", err, w.states, w.topic)
 			}
-			c.options.Kube = kube
-			w.remove(w.rdss())
-			w.remove(w.raps())
-			w.must(w.arm(c))
-			_, err := c.ensureTopic(t.Context())
-			w.must(err)
-			w.checkGone()
 		})
 	}
 }
@@ -89,16 +81,12 @@ func TestObjectWithoutARuleOfItsOwnRequestsNoChange(t *testing.T) {
 		free   func(*world)
 		reason string // of Armed, before free
 	}{
-		"another object manages the instance": {
-			func(w *world) { w.owners = map[string]string{"in01": "elsewhere/db"} }, func(w *world) { w.owners = nil },
-			string(autopilot.ReasonInstanceClaimed),
-		},
-		"Cloud Eye does not create the rule": {
-			func(w *world) { w.ensureErr = errNoAnswer }, func(w *world) { w.ensureErr = nil }, autopilot.CloudUnreachable,
-		},
-		"Cloud Eye refuses the rule after a while": {
-			func(w *world) { w.ensureErr = errNoAnswer }, func(w *world) { w.ensureErr = v1alpha1.ErrQuota }, autopilot.CloudUnreachable,
-		},
+		"another object manages the instance": {func(w *world) { w.owners = map[string]string{"in01": "elsewhere/db"} },
+			func(w *world) { w.owners = nil }, string(autopilot.ReasonInstanceClaimed)},
+		"Cloud Eye does not answer": {func(w *world) { w.ensureErr = errNoAnswer },
+			func(w *world) { w.ensureErr = nil }, autopilot.CloudUnreachable},
+		"Cloud Eye refuses the rule after a while": {func(w *world) { w.ensureErr = errNoAnswer },
+			func(w *world) { w.ensureErr = v1alpha1.ErrQuota }, autopilot.CloudUnreachable},
 	} {
 		inBubble(t, name, func(t *testing.T) {
 			w := newCloudWorld(t, true)
@@ -107,33 +95,13 @@ func TestObjectWithoutARuleOfItsOwnRequestsNoChange(t *testing.T) {
 			w.run(w.process())
 			w.advance(20 * time.Minute)
 			w.checkCondition(name, v1alpha1.ConditionArmed, metav1.ConditionFalse, tc.reason)
-			w.withLock(func() {
-				if len(w.patches)+len(w.begun)+len(w.states) > 0 {
-					t.Errorf("patched %v, the cloud has begun %v, rules %v", w.patches, w.begun, w.states)
-				}
-				tc.free(w)
-			})
-			w.advance(6 * time.Minute)
-			w.withLock(func() {
-				if len(w.patches) != 1 {
-					t.Errorf("patches %v within a sweep, want one", w.patches)
-				}
-			})
+			if len(w.patches)+len(w.begun)+len(w.states) > 0 {
+				t.Errorf("patched %v, the cloud has begun %v, rules %v", w.patches, w.begun, w.states)
+			}
+			w.withLock(func() { tc.free(w) })
+			if w.advance(6 * time.Minute); len(w.patches) != 1 {
+				t.Errorf("patches %v within a sweep, want one", w.patches)
+			}
 		})
 	}
-}
-
-// Two objects may have created their rules in the same second.
-func TestRulesAreRemovedWhenAnotherObjectHasPrecedence(t *testing.T) {
-	level.InBubble(t, func(t *testing.T) {
-		w := newWorld(t)
-		c := w.startAlarm(v1alpha1.MetricStorage)
-		w.owners = map[string]string{"in01": "elsewhere/db"}
-		w.must(w.check(c))
-		w.must(w.check(c))
-		w.checkCondition("claimed", v1alpha1.ConditionArmed, metav1.ConditionFalse, string(autopilot.ReasonInstanceClaimed))
-		if warnings, _ := w.countEvents(string(autopilot.ReasonInstanceClaimed)); len(w.states)+len(w.patches) > 0 || warnings == 0 {
-			t.Errorf("rules %v, patches %v, %d warnings", w.states, w.patches, warnings)
-		}
-	})
 }

@@ -41,19 +41,19 @@ func (l *listedClaims) Claim(_ context.Context, _, _ string, _ []string, notBefo
 func TestClaimIsReadAgainIfTheListLacksARecordedRule(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	none, held, others := v1alpha1.Claim{}, v1alpha1.Claim{Holds: true}, v1alpha1.Claim{By: "ns/other"}
+	type claims = []v1alpha1.Claim
 	for name, tc := range map[string]struct {
 		recorded bool
-		claims   []v1alpha1.Claim // of the lists
+		claims   claims // of the lists
 		err      error
 		want     v1alpha1.Claim
 	}{
-		"recorded and listed":        {true, []v1alpha1.Claim{held}, nil, held},
-		"recorded, the list is old":  {true, []v1alpha1.Claim{none, held}, nil, held},
-		"recorded, deleted since":    {true, []v1alpha1.Claim{none, none}, nil, none},
-		"recorded, listed of others": {true, []v1alpha1.Claim{others}, nil, others},
-		"recorded, unreadable":       {true, []v1alpha1.Claim{none}, errNoAnswer, held},
-		"not recorded":               {false, []v1alpha1.Claim{none}, nil, none},
-		"not recorded, unreadable":   {false, []v1alpha1.Claim{none}, errNoAnswer, none},
+		"recorded, the list is old":  {true, claims{none, held}, nil, held},
+		"recorded, deleted since":    {true, claims{none, none}, nil, none},
+		"recorded, listed of others": {true, claims{others}, nil, others},
+		"recorded, unreadable":       {true, claims{none}, errNoAnswer, held},
+		"not recorded":               {false, claims{none}, nil, none},
+		"not recorded, unreadable":   {false, claims{none}, errNoAnswer, none},
 	} {
 		lists := &listedClaims{claims: tc.claims, err: tc.err}
 		c := autopilot.Case{Mode: v1alpha1.ModeAuto, Instance: &autopilot.Instance{ID: "in01"}}

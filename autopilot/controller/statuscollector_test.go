@@ -19,10 +19,9 @@ import (
 type cachedAutopilots struct {
 	Kubernetes
 	autopilots []*v1alpha1.RdsAutopilot
-	topic      v1alpha1.Topic
 }
 
-func (r cachedAutopilots) Topic() v1alpha1.Topic { return r.topic }
+func (r cachedAutopilots) Topic() v1alpha1.Topic { return v1alpha1.Topic{} }
 
 func (r cachedAutopilots) EachAutopilot(f func(*v1alpha1.RdsAutopilot)) {
 	for _, a := range r.autopilots {
@@ -159,16 +158,5 @@ func TestStatusCollectorCountsDatabasesThatAreNotReadyForAnHour(t *testing.T) {
 		with(metav1.ConditionUnknown, "NotYet", 48*time.Hour))
 	if diff := cmp.Diff(map[string]float64{"ReadFailed": 1, "NoData": 1}, got); diff != "" {
 		t.Error(diff)
-	}
-}
-
-func TestStatusCollectorReportsTheSubscription(t *testing.T) {
-	for want, topic := range map[float64]v1alpha1.Topic{
-		1: {URN: "urn", State: v1alpha1.SubscriptionConfirmed}, 0: {Message: "SMN does not answer"},
-	} {
-		got := series(t, newStatusCollector(cachedAutopilots{topic: topic}, time.Now))["rds_autopilot_subscription_confirmed"]
-		if got != want {
-			t.Errorf("%+v: %g, want %g", topic, got, want)
-		}
 	}
 }

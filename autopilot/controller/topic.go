@@ -125,7 +125,7 @@ func (c *Controller) ensureTopic(ctx context.Context) (time.Duration, error) {
 	case next.URN != "" && (next.State != v1alpha1.SubscriptionConfirmed || !on), next.Message != "", err != nil:
 		return c.options.Recheck, err
 	}
-	return c.options.Sweep, nil // each sweep requests a check as well
+	return 2 * c.options.Sweep, nil // each sweep requests a check, so that this one is rarely needed
 }
 
 // changeTopic creates, repairs or removes the topic, and returns what exists. After a panic it returns the last topic, so
