@@ -118,13 +118,10 @@ func TestArmedNamesTheReasonForMissingAlarms(t *testing.T) {
 		status metav1.ConditionStatus
 		reason string
 	}{
-		"full instance":       {func(w *world) { w.inst.Status = autopilot.StatusStorageFull }, yes, autopilot.ArmedReason},
-		"new instance":        {func(w *world) { w.inst.Status = "BUILD" }, no, unknown},
-		"unknown engine":      {func(w *world) { w.inst.Engine = "Oracle" }, no, unknown},
-		"no quota for rules":  {ensureErr(v1alpha1.ErrQuota), no, autopilot.QuotaExceeded},
-		"SMN refuses":         {func(w *world) { w.topic.State = v1alpha1.SubscriptionRefused }, no, autopilot.SubscriptionRefused},
-		"SMN does not answer": {func(w *world) { w.onTopic = noTopic }, no, autopilot.SubscriptionPending},
-		"not confirmed yet":   {func(w *world) { w.topic.State = v1alpha1.SubscriptionPending }, no, autopilot.SubscriptionPending},
+		"full instance":      {func(w *world) { w.inst.Status = autopilot.StatusStorageFull }, yes, autopilot.ArmedReason},
+		"new instance":       {func(w *world) { w.inst.Status = "BUILD" }, no, unknown},
+		"unknown engine":     {func(w *world) { w.inst.Engine = "Oracle" }, no, unknown},
+		"no quota for rules": {ensureErr(v1alpha1.ErrQuota), no, autopilot.QuotaExceeded},
 	} {
 		inBubble(t, name, func(t *testing.T) {
 			w := newWorld(t)
@@ -234,7 +231,8 @@ func TestAlarmsStayWhenCacheLacksTheRds(t *testing.T) {
 		}
 		w.remove(w.rdss())
 		w.must(w.arm(c))
-		w.checkCondition("without an Rds", v1alpha1.ConditionArmed, metav1.ConditionFalse, string(autopilot.ReasonInstanceUnknown))
+		w.checkCondition("without an Rds", v1alpha1.ConditionArmed, metav1.ConditionFalse,
+			string(autopilot.ReasonInstanceUnknown))
 		if len(w.states) > 0 {
 			t.Errorf("rules %v without an Rds", w.states)
 		}

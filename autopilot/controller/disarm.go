@@ -121,6 +121,7 @@ func (r *round) lastDecisions(s v1alpha1.Status) []autopilot.Decision {
 			})
 		}
 	}
-	known := func(context.Context, *autopilot.Case, autopilot.Fact) error { return nil } // autopilot is off: no guard asks for more
+	// Autopilot is off, so no guard asks for more.
+	known := func(context.Context, *autopilot.Case, autopilot.Fact) error { return nil }
 	return decide.Walk(context.Background(), &c, known).Decisions
 }

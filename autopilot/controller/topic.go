@@ -128,9 +128,10 @@ func (c *Controller) ensureTopic(ctx context.Context) (time.Duration, error) {
 	return 2 * c.options.Sweep, nil // each sweep requests a check, so that this one is rarely needed
 }
 
-// changeTopic creates, repairs or removes the topic, and returns what exists. After a panic it returns the last topic, so
-// that arming does not wait for ever.
-func (c *Controller) changeTopic(ctx context.Context, was v1alpha1.Topic, on, checked bool) (next v1alpha1.Topic, err error) {
+// changeTopic creates, repairs or removes the topic, and returns what exists. A panic becomes an error, because arming
+// waits for the first check.
+func (c *Controller) changeTopic(ctx context.Context, was v1alpha1.Topic, on, checked bool) (
+	next v1alpha1.Topic, err error) {
 	next = was
 	defer func() {
 		if err != nil && on && next.Message == "" {

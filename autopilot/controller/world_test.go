@@ -60,10 +60,11 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{
 		t: t, now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC),
-		cloudState: cloudState{usedGB: 50, cpu: 10, states: map[string]AlarmState{}, onTopic: noError, inst: &autopilot.Instance{
-			ID: "in01", Status: autopilot.StatusActive, Engine: "MySQL", Version: "8.0", Mode: "single",
-			Flavor: "rds.mysql.n1.large.4", VCPUs: 2, MemoryGB: 8, VolumeGB: 100, Zones: []string{"eu-de-01"},
-		}, topic: v1alpha1.Topic{State: v1alpha1.SubscriptionConfirmed}},
+		cloudState: cloudState{usedGB: 50, cpu: 10, states: map[string]AlarmState{}, onTopic: noError,
+			inst: &autopilot.Instance{
+				ID: "in01", Status: autopilot.StatusActive, Engine: "MySQL", Version: "8.0", Mode: "single",
+				Flavor: "rds.mysql.n1.large.4", VCPUs: 2, MemoryGB: 8, VolumeGB: 100, Zones: []string{"eu-de-01"},
+			}, topic: v1alpha1.Topic{State: v1alpha1.SubscriptionConfirmed}},
 	}
 	var err error
 	w.kube, err = simkube.New(simkube.Options{CRDs: []string{
