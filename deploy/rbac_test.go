@@ -70,18 +70,22 @@ func TestServiceAccountHasExactlyTheseRights(t *testing.T) {
 	everywhere := []string{
 		"get otc.mcsps.de/rdss", "list otc.mcsps.de/rdss", "watch otc.mcsps.de/rdss", "patch otc.mcsps.de/rdss",
 		"get autopilot.otc.mcsps.de/rdsautopilots", "list autopilot.otc.mcsps.de/rdsautopilots", "watch autopilot.otc.mcsps.de/rdsautopilots",
-		"create autopilot.otc.mcsps.de/rdsautopilots", "patch autopilot.otc.mcsps.de/rdsautopilots", "delete autopilot.otc.mcsps.de/rdsautopilots",
-		"patch autopilot.otc.mcsps.de/rdsautopilots/status", "create events.k8s.io/events", "patch events.k8s.io/events",
+		"create autopilot.otc.mcsps.de/rdsautopilots", "patch autopilot.otc.mcsps.de/rdsautopilots/status",
+		"create events.k8s.io/events", "patch events.k8s.io/events",
 	}
 	lease := []string{
 		"create coordination.k8s.io/leases",
 		"get coordination.k8s.io/leases rds-autopilot", "update coordination.k8s.io/leases rds-autopilot",
 	}
-	hold := []string{"create /configmaps", "delete /configmaps rds-autopilot-in-use"}
+	topic := []string{"create /configmaps"}
+	for _, verb := range []string{"get", "list", "watch", "patch", "delete"} {
+		topic = append(topic, verb+" /configmaps rds-autopilot-topic")
+	}
+	doctor := []string{"list events.k8s.io/events", "delete autopilot.otc.mcsps.de/rdsautopilots rds-autopilot-doctor"}
 	for namespace, want := range map[string][]string{
 		"default": everywhere,
-		own:       slices.Concat(everywhere, lease, hold, []string{"list events.k8s.io/events"}),
-		system:    slices.Concat(everywhere, lease, []string{"get /namespaces kube-system"}),
+		own:       slices.Concat(everywhere, lease, topic, doctor),
+		system:    slices.Concat(everywhere, []string{"get /namespaces kube-system"}),
 	} {
 		var got map[string]bool
 		// The API server learns of the bindings with a delay.

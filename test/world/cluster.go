@@ -125,7 +125,7 @@ func (w *World) waitForRights(ctx context.Context) error {
 	for _, right := range []authorizationv1.ResourceAttributes{
 		{Verb: "list", Group: "otc.mcsps.de", Resource: "rdss"},
 		{Verb: "create", Group: "coordination.k8s.io", Resource: "leases", Namespace: w.home},
-		{Verb: "update", Group: "coordination.k8s.io", Resource: "leases", Namespace: metav1.NamespaceSystem, Name: serviceName},
+		{Verb: "get", Resource: "namespaces", Namespace: metav1.NamespaceSystem, Name: metav1.NamespaceSystem},
 	} {
 		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &right}}
 		err := Eventually(ctx, "the rights of deploy/rbac.yaml are in force", func(ctx context.Context) (bool, error) {
