@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -14,9 +13,6 @@ import (
 	"testing"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
@@ -151,8 +147,7 @@ func TestBadInputIsAnsweredAndChangesNothing(t *testing.T) {
 	w.MustServe(t)
 	ctx := world.Within(t)
 	db := w.MustAdd(t, world.Database{Name: "bad-input", Flavor: "rds.mysql.n1.large.4", VolumeGB: 100, Workload: simcloud.Workload{UsedGB: 10}, Autopilot: true})
-	a, err := db.WaitAutopilot(ctx, "it is armed", world.Armed)
-	if err != nil {
+	if _, err := db.WaitAutopilot(ctx, "it is armed", world.Armed); err != nil {
 		t.Fatal(err)
 	}
 	rule, ok := db.Rule(v1alpha1.MetricStorage)
@@ -169,7 +164,7 @@ func TestBadInputIsAnsweredAndChangesNothing(t *testing.T) {
 	}
 	envelope := func(message string, alter func(*simcloud.Envelope)) []byte {
 		e := simcloud.Envelope{
-			Type: "Notification", MessageID: strings.Repeat("0", 31) + "1", TopicURN: a.Status.Alarms.TopicURN, Message: message,
+			Type: "Notification", MessageID: strings.Repeat("0", 31) + "1", TopicURN: w.TopicURN(), Message: message,
 			Timestamp: time.Now().UTC().Format("2006-01-02T15:04:05Z"),
 		}
 		if alter != nil {
@@ -221,7 +216,7 @@ func TestBadInputIsAnsweredAndChangesNothing(t *testing.T) {
 			t.Errorf("status %d (%s), %v", status, text, err)
 		}
 	}
-	a, err = db.WaitAutopilot(ctx, "the alarm is stored", func(a *v1alpha1.RdsAutopilot) bool {
+	a, err := db.WaitAutopilot(ctx, "the alarm is stored", func(a *v1alpha1.RdsAutopilot) bool {
 		return slices.ContainsFunc(a.Status.Intake.Signals, func(s v1alpha1.Signal) bool { return s.State == v1alpha1.StateAlarm })
 	})
 	if err != nil {
@@ -272,34 +267,5 @@ func TestProcessReportsWhyItCannotStart(t *testing.T) {
 				t.Errorf("output %+v, want %q in the last line", lines, tc.want)
 			}
 		})
-	}
-}
-
-func TestSecondInstallationOverTheSameNamespacesEnds(t *testing.T) {
-	level.Short(t)
-	w := start(t, world.Options{})
-	w.MustServe(t)
-	client, err := kubernetes.NewForConfig(w.Kube.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = world.Eventually(world.Within(t), "the first one has claimed its namespaces", func(ctx context.Context) (bool, error) {
-		lease, err := client.CoordinationV1().Leases(metav1.NamespaceSystem).Get(ctx, "rds-autopilot", metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			return false, nil
-		}
-		return err == nil && strings.Contains(fmt.Sprint(lease.Annotations), w.PublicURL()), err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := w.Run(world.Within(t), append(w.ServeArgs(), "--lease-name", "second", "--public-url", "https://second.example/smn"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	code, err := p.Wait(world.Within(t))
-	lines := p.Lines()
-	if err != nil || code != 1 || len(lines) == 0 || !strings.Contains(lines[len(lines)-1].Raw, w.PublicURL()+" already manages") {
-		t.Errorf("exit code %d, %v: %+v", code, err, lines)
 	}
 }

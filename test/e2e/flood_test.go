@@ -45,8 +45,7 @@ func TestAlarmsAreStoredWhileTheReceiverIsFlooded(t *testing.T) {
 	p := w.MustServe(t)
 	ctx := world.Within(t)
 	db := w.MustAdd(t, world.Database{Name: "flooded", Flavor: "rds.mysql.n1.large.4", VolumeGB: 100, Workload: simcloud.Workload{UsedGB: 10}, Autopilot: true})
-	a, err := db.WaitAutopilot(ctx, "it is armed", world.Armed)
-	if err != nil {
+	if _, err := db.WaitAutopilot(ctx, "it is armed", world.Armed); err != nil {
 		t.Fatal(err)
 	}
 	rule, ok := db.Rule(v1alpha1.MetricStorage)

@@ -26,8 +26,7 @@ func TestTwoReplicasConvergeToOneState(t *testing.T) {
 	w.MustServe(t)
 	w.MustServe(t)
 	db := w.MustAdd(t, world.Database{Name: "two-replicas", Flavor: "rds.mysql.n1.large.4", VolumeGB: 100, Workload: simcloud.Workload{UsedGB: 10}, Autopilot: true})
-	a, err := db.WaitAutopilot(world.Within(t), "it is armed", world.Armed)
-	if err != nil {
+	if _, err := db.WaitAutopilot(world.Within(t), "it is armed", world.Armed); err != nil {
 		t.Fatal(err)
 	}
 	rule, ok := db.Rule(v1alpha1.MetricStorage)
@@ -76,7 +75,7 @@ func TestTwoReplicasConvergeToOneState(t *testing.T) {
 		})
 	}
 	all.Wait()
-	a, err = db.Autopilot(world.Within(t))
+	a, err := db.Autopilot(world.Within(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -127,7 +127,7 @@ func TestNoSecretIsEverShown(t *testing.T) {
 	if err := db.PatchRds(ctx, `{"spec":{"autopilot":false}}`); err != nil {
 		t.Fatal(err)
 	}
-	last, err := db.WaitAutopilot(ctx, "its finalizer is removed", func(a *v1alpha1.RdsAutopilot) bool { return len(a.Finalizers) == 0 })
+	last, err := db.WaitAutopilot(ctx, "its rules are removed", func(a *v1alpha1.RdsAutopilot) bool { return len(a.Status.Alarms.Rules) == 0 })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -204,10 +204,6 @@ func TestPrometheusShowsPanelsAndFiresAlerts(t *testing.T) {
 	const changed = "RdsAutopilotChanged"
 	p.wait(t, "a growth is reported", changed)
 
-	a, err := db.Autopilot(world.Within(t))
-	if err != nil {
-		t.Fatal(err)
-	}
 	forged := w.Cloud.Sign(simcloud.Envelope{TopicURN: w.TopicURN(), Subject: "s", Message: "{}"})
 	forged.Message = "changed after it was signed"
 	for range 40 { // more than the good ones

@@ -176,7 +176,7 @@ func (h *history) about(sent []byte) *acknowledged {
 		return nil
 	}
 	err := json.Unmarshal([]byte(e.Message), &alarm)
-	parts := strings.Split(alarm.Name, "_") // autopilot_<namespace>_<name>_<uid>_<metric>
+	parts := strings.Split(alarm.Name, "_") // autopilot_<namespace>_<name>_<hash>_<metric>
 	if err != nil || len(parts) != 5 {
 		h.wrong = append(h.wrong, fmt.Sprintf("an alarm that cannot be read was sent: %q, %v", alarm.Name, err))
 		return nil

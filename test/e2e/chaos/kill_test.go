@@ -26,7 +26,6 @@ const (
 	writeOutcome   = "outcome"   // the intent becomes a change
 	writeRecord    = "record"    // decisions, alarm states, cloud objects
 	writeEvent     = "an event"  // on the Rds
-	writeHold      = "hold"      // against helm uninstall, by each sweep
 )
 
 // writeOf returns the kind of a write to the API server, and "" for a read.
@@ -36,8 +35,6 @@ func writeOf(r *http.Request) string {
 		return writePatch
 	case "create events", "patch events":
 		return writeEvent
-	case "create configmaps":
-		return writeHold
 	case "patch rdsautopilots/status":
 		body, err := io.ReadAll(r.Body)
 		var patch struct {
@@ -128,7 +125,7 @@ func (h *installation) killedAt(write string, applied, redelivered bool) (writes
 // The service is killed at every write from the message to the end of the alarm, before and after the API server has stored
 // it. Then SMN repeats what was not acknowledged, or every further message is lost.
 func TestKilledAtAnyWriteTheVolumeGrowsOnce(t *testing.T) {
-	kinds := []string{writeSignal, writeIntent, writePatch, writeRequested, writeOutcome, writeRecord, writeEvent, writeHold}
+	kinds := []string{writeSignal, writeIntent, writePatch, writeRequested, writeOutcome, writeRecord, writeEvent}
 	t.Run("never", func(t *testing.T) {
 		wrote := newInstallation(t).killedAt("", false, true)
 		for _, w := range wrote {

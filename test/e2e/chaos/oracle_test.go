@@ -110,11 +110,6 @@ func (c *chaos) checkAutopilot(db *database, in simcloud.Instance, a *v1alpha1.R
 		report(db.Name, "the autopilot knows %+v, the cloud has %s with %d GB and %s", s.Instance, in.ID, in.VolumeGB, in.Flavor)
 	}
 	topic := c.TopicURN()
-	if n := count(c.Cloud.Subscriptions(), func(x simcloud.Subscription) bool {
-		return x.TopicURN == topic && x.Status == simcloud.Confirmed && x.Endpoint == c.PublicURL()
-	}); n != 1 {
-		report(db.Name, "%d confirmed subscriptions of our URL", n)
-	}
 	prefix := "autopilot_" + db.Namespace + "_" + db.Name + "_"
 	for metric, threshold := range map[v1alpha1.Metric]int{v1alpha1.MetricStorage: thresholdOf(in.VolumeGB), v1alpha1.MetricCPU: 90, v1alpha1.MetricMemory: 90} {
 		i := slices.IndexFunc(s.Alarms.Rules, func(r v1alpha1.Rule) bool { return r.Metric == metric })
@@ -151,11 +146,11 @@ func (c *chaos) checkIntake(db *database, s v1alpha1.Status, report reportFunc) 
 	}
 }
 
-// checkCloudObjects counts the cloud's objects. Those beyond the databases' own belong to no database.
+// checkCloudObjects counts the cloud's objects: the topic, its subscription, and the databases' own rules.
 func (c *chaos) checkCloudObjects(report reportFunc) {
-	n := len(c.dbs)
-	if topics, subscriptions, rules := c.Cloud.Topics(), c.Cloud.Subscriptions(), c.Cloud.Rules(); len(topics) != n || len(subscriptions) != n || len(rules) != 3*n {
-		report("the cloud", "%d topics, %d subscriptions, %d rules, want %d, %d, %d", len(topics), len(subscriptions), len(rules), n, n, 3*n)
+	topics, subscriptions, rules := c.Cloud.Topics(), c.Cloud.Subscriptions(), c.Cloud.Rules()
+	if len(topics) != 1 || len(subscriptions) != 1 || subscriptions[0].Status != simcloud.Confirmed || subscriptions[0].Endpoint != c.PublicURL() || len(rules) != 3*len(c.dbs) {
+		report("the cloud", "topics %+v, subscriptions %+v and %d rules, want one of each, confirmed, and %d", topics, subscriptions, len(rules), 3*len(c.dbs))
 	}
 }
 
