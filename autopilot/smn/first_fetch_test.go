@@ -82,34 +82,27 @@ type flooded struct {
 	signer signer
 }
 
-const honestTopic = "urn:smn:eu-de:" + "0123456789abcdef0123456789abcdef" + ":honest"
-
-// flood calls honest while strangers post invented URLs: perSecond of them on each of the topics.
-func flood(t *testing.T, takes time.Duration, topics, perSecond int, honest func(*flooded)) {
+// flood calls honest while strangers post invented URLs.
+func flood(t *testing.T, takes time.Duration, perSecond int, honest func(*flooded)) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSigner(t, time.Now().Add(-time.Hour), time.Now().Add(30*24*time.Hour))
 		f := &flooded{t, nil, &fakeHost{cert: s.cert, takes: takes}, s}
 		f.keys = NewKeys(Fixed(fakeName), &http.Client{Transport: f.host, Timeout: certFetchLimit}, time.Now)
 		stop, end := context.WithCancel(t.Context())
 		var strangers sync.WaitGroup
-		for topic := range topics {
-			strangers.Go(func() {
-				for i := 0; stop.Err() == nil; i++ {
-					e := Envelope{
-						Type: TypeNotification, TopicURN: fmt.Sprintf("flooded-%d", topic), Signature: "x",
-						CertURL: fmt.Sprintf("https://%s/smn/SMN_eu-de_%016x%016x.pem", fakeName, topic, i),
+		strangers.Go(func() {
+			for i := 0; stop.Err() == nil; i++ {
+				strangers.Go(func() {
+					ctx, done := context.WithTimeout(stop, 3500*time.Millisecond)
+					defer done()
+					url := fmt.Sprintf("https://%s/smn/SMN_eu-de_%032x.pem", fakeName, i)
+					if _, err := f.keys.Key(ctx, url, false); !errors.Is(err, ErrUnavailable) {
+						t.Errorf("an invented URL: %v", err)
 					}
-					strangers.Go(func() {
-						ctx, done := context.WithTimeout(stop, 3500*time.Millisecond)
-						defer done()
-						if err := verify(ctx, f.keys, e, false); !errors.Is(err, ErrUnavailable) {
-							t.Errorf("an invented URL: %v", err)
-						}
-					})
-					time.Sleep(time.Second / time.Duration(perSecond))
-				}
-			})
-		}
+				})
+				time.Sleep(time.Second / time.Duration(perSecond))
+			}
+		})
 		time.Sleep(5 * time.Second) // until messages of strangers end at their deadline
 		honest(f)
 		end()
@@ -118,23 +111,21 @@ func flood(t *testing.T, takes time.Duration, topics, perSecond int, honest func
 			t.Errorf("%d requests in a second, %d at a time", rate, f.host.mostOpen)
 		}
 		time.Sleep(time.Minute)
-		if err := f.post(honestTopic, strings.Replace(newURL(), "b", "c", 1), true); !errors.Is(err, ErrUnavailable) {
+		if err := f.post(strings.Replace(newURL(), "b", "c", 1), true); !errors.Is(err, ErrUnavailable) {
 			t.Error(err)
 		}
 		if n := f.keys.certs.Len(); n > 3 { // the two certificates, and the failure of now
 			t.Errorf("%d URLs are cached", n)
 		}
-		f.keys.mu.Lock()
-		defer f.keys.mu.Unlock()
-		if f.keys.places.taken+len(f.keys.places.by) > 0 {
-			t.Errorf("places were not released: %+v", f.keys.places)
+		if n := len(f.keys.first); n > 0 {
+			t.Errorf("%d places were not released", n)
 		}
 	})
 }
 
 // post verifies an authentic message within the receiver's time.
-func (f *flooded) post(topic, url string, signedBefore bool) error {
-	e := f.signer.sign(f.T, Envelope{Type: TypeNotification, TopicURN: topic, CertURL: url})
+func (f *flooded) post(url string, signedBefore bool) error {
+	e := f.signer.sign(f.T, Envelope{Type: TypeNotification, CertURL: url})
 	ctx, done := context.WithTimeout(f.Context(), 3500*time.Millisecond)
 	defer done()
 	return verify(ctx, f.keys, e, signedBefore)
@@ -143,54 +134,21 @@ func (f *flooded) post(topic, url string, signedBefore bool) error {
 func TestHonestMessagesAreVerifiedDuringAFloodOfInventedURLs(t *testing.T) {
 	for name, takes := range map[string]time.Duration{"the host answers at once": 20 * time.Millisecond, "the host hangs": time.Hour} {
 		t.Run(name, func(t *testing.T) {
-			flood(t, takes, 3, 1000, func(f *flooded) {
-				if err := f.post("flooded-0", oldURL(), true); err != nil {
-					t.Errorf("on a flooded topic, by a URL that has signed a stored message: %v", err)
+			flood(t, takes, 3000, func(f *flooded) {
+				if err := f.post(oldURL(), true); err != nil {
+					t.Errorf("by a URL that has signed a stored message: %v", err)
 				}
-				if err := f.post(honestTopic, newURL(), false); err != nil {
-					t.Errorf("on another topic, by a new URL: %v", err)
-				}
-				if err := f.post("flooded-0", newURL(), false); err != nil {
-					t.Errorf("on a flooded topic, once the new URL is cached: %v", err)
+				if err := f.post(oldURL(), false); err != nil {
+					t.Errorf("once its certificate is in memory: %v", err)
 				}
 			})
 		})
 	}
-	for name, tc := range map[string]struct {
-		topics, perSecond int
-		topic             string
-	}{
-		"30 topics, another topic":                       {30, 50, honestTopic},
-		"1,000 invented URLs per minute, the same topic": {1, 1000 / 60, "flooded-0"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			flood(t, 20*time.Millisecond, tc.topics, tc.perSecond, func(f *flooded) {
-				if err := f.post(tc.topic, newURL(), false); err != nil {
-					t.Error(err)
-				}
-			})
+	t.Run("a new URL, and 50 invented ones per second", func(t *testing.T) {
+		flood(t, 20*time.Millisecond, 50, func(f *flooded) {
+			if err := f.post(newURL(), false); err != nil {
+				t.Error(err)
+			}
 		})
-	}
-}
-
-func TestQuotaGivesOneTopicHalfOfTheFreePlaces(t *testing.T) {
-	s := newQuota(8)
-	for _, step := range []struct {
-		topic string
-		want  int
-	}{{"flooded", 4}, {"another", 2}, {"third", 1}} {
-		n := 0
-		for s.acquire(step.topic) {
-			n++
-		}
-		if n != step.want {
-			t.Errorf("%s got %d places, want %d", step.topic, n, step.want)
-		}
-	}
-	for range 4 {
-		s.release("flooded")
-	}
-	if s.taken != 3 || len(s.by) != 2 {
-		t.Errorf("after the release: %+v", s)
-	}
+	})
 }

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/mcsps/rds-autopilot/internal/shared"
@@ -19,9 +18,9 @@ import (
 // ErrUnavailable reports that a certificate cannot be fetched now. It means nothing about the message.
 var ErrUnavailable = errors.New("signing certificate unavailable")
 
-// ErrLimited reports, beside ErrUnavailable, that the sender of the message is the likely cause: its URL has not signed
-// a stored message, and there is no certificate at it, or too many such messages wait.
-var ErrLimited = errors.New("the URL has not signed a stored message")
+// ErrUnknownURL reports, beside ErrUnavailable, that the sender of the message is the likely cause: its URL has not
+// signed a stored message, and there is no certificate at it, or too many such messages wait.
+var ErrUnknownURL = errors.New("the URL has not signed a stored message")
 
 // errNoCertificate reports that the host has answered, but not with a certificate that can be used.
 var errNoCertificate = errors.New("no usable certificate")
@@ -38,23 +37,21 @@ func Fixed(hosts ...string) Hosts { return func() []string { return hosts } }
 // limit of fetches bounds the number of failures to about 2,200.
 //
 // The sender of a message chooses the URL, and only a fetch shows whether it has a certificate. A URL that has signed a
-// stored message is always fetched. All other URLs share a limited number of places, divided among the topics, so that
-// invented URLs delay neither stored ones nor a new URL of another topic.
+// stored message is always fetched. The messages of all other URLs share maxFirst places, so that invented URLs do not
+// delay it.
 type Keys struct {
 	hosts  Hosts
 	client *http.Client
 	now    func() time.Time
 
 	certs *shared.Reads[string, *x509.Certificate] // by URL
-
-	mu     sync.Mutex
-	places *quota // of messages whose URL has not signed a stored message
+	first chan struct{}                            // a place for each message whose URL has not signed a stored message
 }
 
 // NewKeys returns Keys that fetch from these hosts. The client must not follow redirects and must end each request
 // within certFetchLimit; see NewClient.
 func NewKeys(hosts Hosts, client *http.Client, now func() time.Time) *Keys {
-	k := &Keys{hosts: hosts, client: client, now: now, places: newQuota(maxFirst)}
+	k := &Keys{hosts: hosts, client: client, now: now, first: make(chan struct{}, maxFirst)}
 	k.certs = &shared.Reads[string, *x509.Certificate]{Now: now,
 		Read: func(ctx context.Context, url string, _ time.Time) (*x509.Certificate, time.Time, error) {
 			begun := now()
@@ -73,17 +70,17 @@ func NewKeys(hosts Hosts, client *http.Client, now func() time.Time) *Keys {
 // CheckURL returns ErrForged unless the URL has the form of SMN's certificate URLs on a configured host; see CertURL.
 func (k *Keys) CheckURL(url string) error { return CertURL(url, k.hosts()) }
 
-// Key returns the public key of the certificate at the URL, which is within its dates. The topic is the message's.
-// signedBefore reports that the URL has signed a stored message. Key returns ErrUnavailable, with ErrLimited if the
-// sender is the likely cause, or ErrForged if CheckURL refuses the URL.
-func (k *Keys) Key(ctx context.Context, url, topic string, signedBefore bool) (*rsa.PublicKey, error) {
+// Key returns the public key of the certificate at the URL, which is within its dates. signedBefore reports that the URL
+// has signed a stored message. Key returns ErrUnavailable, with ErrUnknownURL if the sender is the likely cause, or
+// ErrForged if CheckURL refuses the URL.
+func (k *Keys) Key(ctx context.Context, url string, signedBefore bool) (*rsa.PublicKey, error) {
 	if err := k.CheckURL(url); err != nil { // again, because nothing else may ever be fetched
 		return nil, err
 	}
-	cert, err := k.certificate(ctx, url, topic, signedBefore)
+	cert, err := k.certificate(ctx, url, signedBefore)
 	switch {
 	case errors.Is(err, errNoCertificate) && !signedBefore:
-		return nil, fmt.Errorf("%w: %w: %w", ErrUnavailable, ErrLimited, err)
+		return nil, fmt.Errorf("%w: %w: %w", ErrUnavailable, ErrUnknownURL, err)
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
@@ -92,7 +89,7 @@ func (k *Keys) Key(ctx context.Context, url, topic string, signedBefore bool) (*
 }
 
 // certificate returns the certificate at the URL. A good one stays good until its end while its host is down.
-func (k *Keys) certificate(ctx context.Context, url, topic string, signedBefore bool) (*x509.Certificate, error) {
+func (k *Keys) certificate(ctx context.Context, url string, signedBefore bool) (*x509.Certificate, error) {
 	now := k.now()
 	oldest := now.Add(-keyLife)
 	last, known := k.certs.Last(url)
@@ -102,8 +99,8 @@ func (k *Keys) certificate(ctx context.Context, url, topic string, signedBefore 
 	}
 	cert, ok, err := k.certs.Peek(url, oldest)
 	if !ok {
-		if !signedBefore && !known && !k.takePlace(topic) {
-			return nil, fmt.Errorf("%w, and too many such messages wait", ErrLimited)
+		if !signedBefore && !known && !k.takePlace() {
+			return nil, fmt.Errorf("%w, and too many such messages wait", ErrUnknownURL)
 		}
 		cert, err = k.certs.Get(ctx, url, oldest)
 	}
@@ -116,19 +113,15 @@ func (k *Keys) certificate(ctx context.Context, url, topic string, signedBefore 
 	return cert, nil
 }
 
-// takePlace takes one of the topic's places for firstHold, and reports whether it got one.
-func (k *Keys) takePlace(topic string) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	got := k.places.acquire(topic)
-	if got {
-		time.AfterFunc(firstHold, func() {
-			k.mu.Lock()
-			defer k.mu.Unlock()
-			k.places.release(topic)
-		})
+// takePlace takes a place for firstHold, and reports whether one was free.
+func (k *Keys) takePlace() bool {
+	select {
+	case k.first <- struct{}{}:
+		time.AfterFunc(firstHold, func() { <-k.first })
+		return true
+	default:
+		return false
 	}
-	return got
 }
 
 func (k *Keys) fetch(ctx context.Context, url string) (*x509.Certificate, error) {

@@ -153,7 +153,7 @@ func verify(ctx context.Context, keys *Keys, e Envelope, signedBefore bool) erro
 	if err := keys.CheckURL(e.CertURL); err != nil {
 		return err
 	}
-	key, err := keys.Key(ctx, e.CertURL, e.TopicURN, signedBefore)
+	key, err := keys.Key(ctx, e.CertURL, signedBefore)
 	if err != nil {
 		return err
 	}
@@ -161,14 +161,14 @@ func verify(ctx context.Context, keys *Keys, e Envelope, signedBefore bool) erro
 }
 
 // Only a URL that has signed a stored message is known to be SMN's. A stranger can invent any other.
-func TestURLWithoutCertificateIsLimitedUnlessItHasSignedAStoredMessage(t *testing.T) {
+func TestURLWithoutCertificateIsUnknownUnlessItHasSignedAStoredMessage(t *testing.T) {
 	status := func(code int) func(http.ResponseWriter) {
 		return func(w http.ResponseWriter) { w.WriteHeader(code) }
 	}
 	for name, tc := range map[string]struct {
 		answer       func(http.ResponseWriter)
 		signedBefore bool
-		limited      bool
+		unknown      bool
 	}{
 		"404":                                {status(http.StatusNotFound), false, true},
 		"403":                                {status(http.StatusForbidden), false, true},
@@ -186,8 +186,8 @@ func TestURLWithoutCertificateIsLimitedUnlessItHasSignedAStoredMessage(t *testin
 			e := s.sign(t, Envelope{Type: TypeNotification, Message: "m", CertURL: url})
 			for range 2 { // the second message causes no fetch
 				err := verify(t.Context(), w.keys, e, tc.signedBefore)
-				if !errors.Is(err, ErrUnavailable) || errors.Is(err, ErrLimited) != tc.limited {
-					t.Errorf("%v, want limited: %t", err, tc.limited)
+				if !errors.Is(err, ErrUnavailable) || errors.Is(err, ErrUnknownURL) != tc.unknown {
+					t.Errorf("%v, want unknown: %t", err, tc.unknown)
 				}
 			}
 			if n := w.host.gets.Load(); n != 1 {

@@ -15,8 +15,8 @@ const (
 	keyLife = 24 * time.Hour
 	// keyRetry is the pause after a failed fetch, so that a flood of messages does not become a flood of requests.
 	keyRetry = 30 * time.Second
-	// maxFirst limits the messages whose URL has not signed a stored message. One topic gets half of them at most.
-	// The receiver has more connections, so these cannot take all of them.
+	// maxFirst limits the messages whose URL has not signed a stored message. The receiver has more connections, so these
+	// cannot take all of them.
 	maxFirst = 256
 	// firstHold is the time for which each message that waits for such a fetch holds its place, longer than
 	// certFetchLimit. It bounds these fetches to 64 per second on average, however fast the host answers.

@@ -20,7 +20,7 @@ func withCertificates(no int, name string, prepare func(*harness), status int, r
 }
 
 func certificateAttacks() []attack {
-	const limited, stored = resultLimited, resultStored
+	const incomplete, stored = resultIncomplete, resultStored
 	good := certificate(&signingKey().PublicKey, signingKey(), nil)
 	other := newKey(2048)
 	rows := []attack{
@@ -34,13 +34,13 @@ func certificateAttacks() []attack {
 			s.setCertHandler(func(w http.ResponseWriter, r *http.Request) {
 				http.Redirect(w, r, "https://"+elsewhereHost+certPath, http.StatusTemporaryRedirect)
 			})
-		}, 503, limited, 0),
+		}, 503, incomplete, 0),
 		withCertificates(26, "a body that is too large", func(s *harness) {
 			s.setCertificate(append(good, make([]byte, 64<<10)...))
-		}, 503, limited, 0),
+		}, 503, incomplete, 0),
 		withCertificates(26, "a body of HTML", func(s *harness) {
 			s.setCertificate([]byte("<html>pa55word</html>"))
-		}, 503, limited, 0),
+		}, 503, incomplete, 0),
 		withCertificates(26, "a chain whose first certificate has another key", func(s *harness) {
 			s.setCertificate(append(certificate(&other.PublicKey, other, nil), good...))
 		}, 403, resultForged, 0),
@@ -82,11 +82,11 @@ func keyAttacks() []attack {
 		result result
 		writes int
 	}{
-		{"ECDSA", certificate(&curve.PublicKey, curve, nil), 503, resultLimited, 0},
-		{"Ed25519", certificate(edPublic, edPrivate, nil), 503, resultLimited, 0},
-		{"RSA of 1024 bits", certificate(&small.PublicKey, small, nil), 503, resultLimited, 0},
-		{"expired", altered(func(c *x509.Certificate) { c.NotAfter = noon().Add(-time.Second) }), 503, resultLimited, 0},
-		{"not yet valid", altered(func(c *x509.Certificate) { c.NotBefore = noon().Add(time.Second) }), 503, resultLimited, 0},
+		{"ECDSA", certificate(&curve.PublicKey, curve, nil), 503, resultIncomplete, 0},
+		{"Ed25519", certificate(edPublic, edPrivate, nil), 503, resultIncomplete, 0},
+		{"RSA of 1024 bits", certificate(&small.PublicKey, small, nil), 503, resultIncomplete, 0},
+		{"expired", altered(func(c *x509.Certificate) { c.NotAfter = noon().Add(-time.Second) }), 503, resultIncomplete, 0},
+		{"not yet valid", altered(func(c *x509.Certificate) { c.NotBefore = noon().Add(time.Second) }), 503, resultIncomplete, 0},
 		{"another issuer: trust is in the host", certificate(&signingKey().PublicKey, curve, nil), 200, resultStored, 1},
 	} {
 		set := func(s *harness) { s.setCertificate(c.pem) }
@@ -153,7 +153,7 @@ func cacheAttacks() []attack {
 			s.setCertHandler(only(certPath))
 			s.post(s.alarm(nil).json())
 			s.post(s.alarm(nil).with("signing_cert_url", "https://"+s.certHost()+otherPath).json())
-		}, 503, resultLimited, 1},
+		}, 503, resultIncomplete, 1},
 		{30, "after a restart, the URL that has signed a stored message has no certificate", func(s *harness) {
 			s.post(s.alarm(nil).json())
 			s.setCertHandler(only("/"))

@@ -34,7 +34,6 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/mcsps/rds-autopilot/autopilot/smn"
-	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
 )
 
@@ -138,12 +137,10 @@ func (s *harness) start() {
 	core, logs := observer.New(zapcore.DebugLevel)
 	s.logs, s.reg = logs, prometheus.NewRegistry()
 	s.fetching = client(s.certHost())
-	s.receiver = New(Options{
-		Path: "/smn", Store: s.store, Keys: smn.NewKeys(smn.Fixed(s.certHost()), s.fetching, s.now),
-		Confirm: client(s.consoleHost()), ConfirmHosts: []string{s.consoleHost()},
-		OurTopics: TopicPrefix("eu-de", project, "autopilot_"), MaxMessageAge: time.Hour,
-		Warn: s.warn, Log: zap.New(core), Reg: s.reg, Now: s.now,
-	})
+	o := options(s.store, smn.NewKeys(smn.Fixed(s.certHost()), s.fetching, s.now))
+	o.Confirm, o.ConfirmHosts = client(s.consoleHost()), []string{s.consoleHost()}
+	o.Warn, o.Log, o.Reg, o.Now = s.warn, zap.New(core), s.reg, s.now
+	s.receiver = New(o)
 	s.receiver.time = 5 * time.Minute
 	s.server = httptest.NewUnstartedServer(nil)
 	s.server.Config = s.receiver.Server()
@@ -176,7 +173,7 @@ func (s *harness) setCertificate(pem []byte) {
 	s.setCertHandler(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(pem) })
 }
 
-func (s *harness) warn(_ *v1alpha1.RdsAutopilot, reason, note string) {
+func (s *harness) warn(reason, note string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.warnings = append(s.warnings, reason+": "+note)

@@ -92,7 +92,7 @@ func (r *Receiver) checkTopic(_ context.Context, m *message) (result, error) {
 	case urn == own:
 		return "", nil
 	case own == "" && strings.HasSuffix(urn, ":"+r.TopicName):
-		return resultLimited, errors.New("the topic of the installation is not known yet")
+		return resultIncomplete, errors.New("the topic of the installation is not known yet")
 	}
 	return "", errors.New("the topic is not ours")
 }
@@ -109,9 +109,9 @@ func (r *Receiver) checkCertURL(_ context.Context, m *message) (result, error) {
 }
 
 func (r *Receiver) checkCertificate(ctx context.Context, m *message) (res result, err error) {
-	m.key, err = r.Keys.Key(ctx, m.envelope.CertURL, m.envelope.TopicURN, r.Store.SignedBefore(m.envelope.CertURL))
-	if errors.Is(err, smn.ErrLimited) {
-		return resultLimited, err
+	m.key, err = r.Keys.Key(ctx, m.envelope.CertURL, r.Store.SignedBefore(m.envelope.CertURL))
+	if errors.Is(err, smn.ErrUnknownURL) {
+		return resultIncomplete, err
 	}
 	return "", err
 }
@@ -127,7 +127,7 @@ func (r *Receiver) checkMessage(_ context.Context, m *message) (res result, err 
 		return "", nil
 	case smn.TypeConfirmation:
 		if m.link, err = confirmLink(m.envelope.SubscribeURL, r.ConfirmHosts, m.envelope.TopicURN); err != nil {
-			r.Warn(nil, reasonConfirm, fmt.Sprintf("Cannot confirm the subscription of the alarm topic: %v", err))
+			r.Warn(reasonConfirm, fmt.Sprintf("Cannot confirm the subscription of the alarm topic: %v", err))
 			return resultIgnored, err
 		}
 		return "", nil
@@ -138,6 +138,7 @@ func (r *Receiver) checkMessage(_ context.Context, m *message) (res result, err 
 		err = fmt.Errorf("%w: its time is in the future", smn.ErrUnreadable)
 	}
 	if err != nil {
+		r.Warn(reasonUnreadable, fmt.Sprintf("Cannot read a message of the alarm topic: %v", err))
 		return "", err
 	}
 	if m.alarm.ValueTime.After(soon) {
@@ -146,35 +147,36 @@ func (r *Receiver) checkMessage(_ context.Context, m *message) (res result, err 
 	return "", nil
 }
 
+// errUnknownRule reports that no RdsAutopilot has recorded the rule.
+var errUnknownRule = errors.New("the alarm rule is not ours")
+
 // checkRule finds the RdsAutopilot that has recorded the rule of an authentic alarm. A rule may be newer than the cache.
 // Then its name says which object to read from the API server.
 func (r *Receiver) checkRule(ctx context.Context, m *message) (res result, err error) {
 	if m.envelope.Type != smn.TypeNotification {
 		return "", nil
 	}
-	unknown := errors.New("the alarm rule is not ours")
-	for _, found := range r.Store.ByRule(m.alarm.ID) {
-		m.target = found
-		if m.metric, unknown = ruleMetric(found, m.alarm); unknown == nil {
-			return "", nil
+	found := r.Store.ByRule(m.alarm.ID)
+	if len(found) == 0 {
+		namespace, name, ok := r.RuleOwner(m.alarm.Name)
+		if !ok {
+			return "", errUnknownRule
+		}
+		live, err := r.Store.LiveAutopilot(ctx, namespace, name)
+		_, refused := errors.AsType[*autopilot.RefusedError](err)
+		switch {
+		case errors.Is(err, autopilot.ErrGone) || refused: // it may be of a namespace that is no longer watched
+			return "", fmt.Errorf("%w: %w", errUnknownRule, err)
+		case err != nil:
+			return resultUnavailable, fmt.Errorf("look up the rule: %w", err)
+		}
+		found = []*v1alpha1.RdsAutopilot{live}
+	}
+	for _, m.target = range found {
+		if m.metric, err = ruleMetric(m.target, m.alarm); err == nil {
+			break
 		}
 	}
-	namespace, name, ok := r.RuleOwner(m.alarm.Name)
-	if m.target != nil {
-		namespace, name, ok = m.target.Namespace, m.target.Name, true
-	}
-	if !ok {
-		return "", unknown
-	}
-	live, err := r.Store.LiveAutopilot(ctx, namespace, name)
-	if errors.Is(err, autopilot.ErrGone) {
-		return "", unknown
-	}
-	if err != nil {
-		return resultUnavailable, fmt.Errorf("look up the rule: %w", err)
-	}
-	m.target = live
-	m.metric, err = ruleMetric(live, m.alarm)
 	return "", err
 }
 
@@ -184,7 +186,7 @@ func ruleMetric(target *v1alpha1.RdsAutopilot, a smn.Alarm) (v1alpha1.Metric, er
 	rules := target.Status.Alarms.Rules
 	i := slices.IndexFunc(rules, func(rule v1alpha1.Rule) bool { return rule.AlarmID == a.ID })
 	if i < 0 {
-		return "", errors.New("the alarm rule is not ours")
+		return "", errUnknownRule
 	}
 	metric, err := autopilot.LookupMetric(rules[i].Metric)
 	switch {

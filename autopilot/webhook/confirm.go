@@ -16,9 +16,6 @@ import (
 // confirm calls the link of an authentic confirmation of our topic and reports whether it was answered with success.
 // The leader reads from the list of subscriptions whether the subscription is confirmed.
 func (r *Receiver) confirm(ctx context.Context, m *message) (result, error) {
-	if err := wait(ctx, r.confirmations); err != nil {
-		return resultLimited, fmt.Errorf("call the confirmation link: %w", err)
-	}
 	ctxGet, cancel := context.WithTimeout(ctx, confirmTime)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctxGet, http.MethodGet, m.link, nil)
@@ -39,7 +36,7 @@ func (r *Receiver) confirm(ctx context.Context, m *message) (result, error) {
 		return resultConfirmed, nil
 	}
 	// Another call would get the same answer.
-	r.Warn(nil, reasonConfirm,
+	r.Warn(reasonConfirm,
 		fmt.Sprintf("The subscription of the alarm topic was not confirmed: its link returned status %d", resp.StatusCode))
 	return resultUnconfirmed, status
 }

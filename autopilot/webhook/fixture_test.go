@@ -19,16 +19,19 @@ import (
 	"go.uber.org/zap"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/mcsps/rds-autopilot/alarms"
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
 const (
-	project  = "0123456789abcdef0123456789abcdef"
-	ourTopic = "urn:smn:eu-de:" + project + ":autopilot_ns_db_12345678"
-	ruleID   = "al1700000000000AbCdEfGhI"
-	instance = "00112233445566778899aabbccddeeffin01"
-	nodeID   = "00112233445566778899aabbccddeeffno01"
+	project   = "0123456789abcdef0123456789abcdef"
+	topicName = "rds-autopilot_12345678"
+	ourTopic  = "urn:smn:eu-de:" + project + ":" + topicName
+	ruleID    = "al1700000000000AbCdEfGhI"
+	ruleName  = "autopilot_ns_db_12345678_storage"
+	instance  = "00112233445566778899aabbccddeeffin01"
+	nodeID    = "00112233445566778899aabbccddeeffno01"
 )
 
 func noon() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) }
@@ -36,63 +39,56 @@ func noon() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) }
 // fakeStore is a store with one database. A test sets how it fails. The package k8s tests the real store, and
 // test/bubble the receiver with the real store.
 type fakeStore struct {
-	mu       sync.Mutex
-	stored   *v1alpha1.RdsAutopilot
-	writes   int
-	down     error // returned by every request; nil if the API server works
-	conflict int   // number of the next writes that conflict with another writer
-	panics   bool
-	// The cache does not have the topic yet, or the rules of the object.
-	cacheLacksTopic, cacheLacksRules bool
+	mu            sync.Mutex
+	stored        *v1alpha1.RdsAutopilot
+	calls, writes int   // requests to the API server, and those that stored something
+	down          error // returned by every request; nil if the API server works
+	conflict      int   // number of the next writes that conflict with another writer
+	panics        bool
+	// This replica does not know the topic, or the rules of the object.
+	lacksTopic, lacksRules bool
 }
 
+// newFakeStore returns a store with a database whose storage rule exists.
 func newFakeStore() *fakeStore {
 	a := &v1alpha1.RdsAutopilot{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "db", Generation: 1}}
-	a.Status = armed(ourTopic)
+	a.Status.Alarms.Rules = []v1alpha1.Rule{{Metric: v1alpha1.MetricStorage, AlarmID: ruleID}}
+	a.Status.Instance = &v1alpha1.Instance{ID: instance, NodeIDs: []string{nodeID}}
 	return &fakeStore{stored: a}
 }
 
-// armed returns the status of a database whose storage rule exists.
-func armed(topic string) (s v1alpha1.Status) {
-	s.Alarms = v1alpha1.Alarms{TopicURN: topic, Rules: []v1alpha1.Rule{{Metric: v1alpha1.MetricStorage, AlarmID: ruleID}}}
-	s.Instance = &v1alpha1.Instance{ID: instance, NodeIDs: []string{nodeID}}
-	return s
-}
-
-func (f *fakeStore) ByTopic(urn string) []*v1alpha1.RdsAutopilot {
+func (f *fakeStore) TopicURN() string {
 	if f.panics {
 		panic("the store is broken")
 	}
-	found, _ := f.ByTopicLive(context.Background(), urn)
-	if f.cacheLacksRules && len(found) > 0 {
-		found[0].Status.Alarms.Rules = nil
+	if f.lacksTopic {
+		return ""
 	}
-	if f.cacheLacksTopic {
-		return nil
-	}
-	return found
+	return ourTopic
 }
 
-func (f *fakeStore) ByTopicLive(ctx context.Context, urn string) ([]*v1alpha1.RdsAutopilot, error) {
-	found, _ := f.LiveAutopilot(ctx, "", "")
-	if found.Status.Alarms.TopicURN != urn {
-		return nil, f.down
-	}
-	return []*v1alpha1.RdsAutopilot{found}, f.down
-}
-
-func (f *fakeStore) Expects(string) bool { return false }
-
-func (f *fakeStore) Delivers(path string) bool { return path == "/old" }
-
-func (f *fakeStore) SignedBefore(url string) bool {
-	found, _ := f.LiveAutopilot(context.Background(), "", "")
-	return found.Status.Intake.SigningCertURL == url
-}
-
-func (f *fakeStore) LiveAutopilot(context.Context, string, string) (*v1alpha1.RdsAutopilot, error) {
+func (f *fakeStore) ByRule(alarmID string) []*v1alpha1.RdsAutopilot {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.lacksRules || alarmID != ruleID {
+		return nil
+	}
+	return []*v1alpha1.RdsAutopilot{f.stored.DeepCopy()}
+}
+
+func (f *fakeStore) SignedBefore(url string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.stored.Status.Intake.SigningCertURL == url
+}
+
+func (f *fakeStore) LiveAutopilot(_ context.Context, namespace, name string) (*v1alpha1.RdsAutopilot, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.calls++
+	if namespace != "ns" || name != "db" {
+		return nil, autopilot.ErrGone
+	}
 	return f.stored.DeepCopy(), f.down
 }
 
@@ -100,6 +96,7 @@ func (f *fakeStore) LiveAutopilot(context.Context, string, string) (*v1alpha1.Rd
 func (f *fakeStore) WriteIntake(_ context.Context, read *v1alpha1.RdsAutopilot, in v1alpha1.Intake) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.calls++
 	switch {
 	case f.down != nil:
 		return f.down
@@ -117,42 +114,37 @@ func (f *fakeStore) WriteIntake(_ context.Context, read *v1alpha1.RdsAutopilot, 
 }
 
 // fakeKeys returns one key for every URL, with an error if it is set.
-type fakeKeys struct {
-	err   error
-	mu    sync.Mutex
-	calls int
+type fakeKeys struct{ err error }
+
+func (fakeKeys) CheckURL(string) error { return nil }
+
+func (k fakeKeys) Key(context.Context, string, bool) (*rsa.PublicKey, error) {
+	return &signingKey().PublicKey, k.err
 }
 
-func (*fakeKeys) CheckURL(string) error { return nil }
-
-func (k *fakeKeys) Key(context.Context, string, string, bool) (*rsa.PublicKey, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.calls++
-	return &signingKey().PublicKey, k.err
+// options returns the options that all receivers have in common.
+func options(store Store, keys Keys) Options {
+	return Options{
+		Path: "/smn", Store: store, Keys: keys, TopicName: topicName, RuleOwner: alarms.ParseRuleName, MaxMessageAge: time.Hour,
+		Log: zap.NewNop(), Reg: prometheus.NewRegistry(), Now: noon,
+	}
 }
 
 // bench is a receiver with fakes in place of its store and of the cloud.
 type bench struct {
 	*Receiver
 	store    *fakeStore
-	keys     *fakeKeys
 	warnings []string // reasons
-	notes    []string
 
 	badAnswers atomic.Int64 // counted by send
 }
 
 func newBench(t testing.TB) *bench {
-	b := &bench{store: newFakeStore(), keys: &fakeKeys{}}
-	b.Receiver = New(Options{
-		Path: "/smn", Store: b.store, Keys: b.keys, Confirm: http.DefaultClient, ConfirmHosts: []string{"console.example"},
-		OurTopics: TopicPrefix("eu-de", project, "autopilot_"), MaxMessageAge: time.Hour,
-		Warn: func(_ *v1alpha1.RdsAutopilot, reason, note string) {
-			b.warnings, b.notes = append(b.warnings, reason), append(b.notes, note)
-		},
-		Log: zap.NewNop(), Reg: prometheus.NewRegistry(), Now: noon,
-	})
+	b := &bench{store: newFakeStore()}
+	o := options(b.store, fakeKeys{})
+	o.Confirm, o.ConfirmHosts = http.DefaultClient, []string{"console.example"}
+	o.Warn = func(reason, _ string) { b.warnings = append(b.warnings, reason) }
+	b.Receiver = New(o)
 	return b
 }
 
@@ -171,7 +163,7 @@ func signedBody(alter m) string {
 
 // alarm returns the message of a notification, whose newest datapoint is 93.1 % a minute before.
 func alarm(status, rule, metric, inst string, at time.Time) string {
-	return fmt.Sprintf(`{"message_type":"alarm","alarm_id":%q,"alarm_status":%q,"time":%d,"namespace":"SYS.RDS",`+
+	return fmt.Sprintf(`{"message_type":"alarm","alarm_name":"`+ruleName+`","alarm_id":%q,"alarm_status":%q,"time":%d,"namespace":"SYS.RDS",`+
 		`"metric_name":%q,"dimension":"rds_cluster_id:%s","alarmValue":[{"time":%d,"value":93.1}]}`,
 		rule, status, at.UnixMilli(), metric, inst, at.Add(-time.Minute).UnixMilli())
 }

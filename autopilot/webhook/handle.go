@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"go.uber.org/zap"
-	"golang.org/x/time/rate"
 
 	"github.com/mcsps/rds-autopilot/autopilot/smn"
 )
@@ -25,7 +24,7 @@ func (r *Receiver) post(w http.ResponseWriter, req *http.Request) {
 	o.answer(w)
 	r.meters.count(o.typ, o.result, r.Now().Sub(start))
 	log := r.sampled
-	if o.result.isNew() {
+	if o.result == resultStored { // once for each message, so a stranger who repeats messages cannot cause these lines
 		log = r.Log
 	}
 	o.log(log)
@@ -61,16 +60,13 @@ func (r *Receiver) receive(ctx context.Context, body []byte) (o outcome) {
 		o.typ, o.id, o.target = m.envelope.Type, m.envelope.MessageID, m.target
 	}()
 	if o = r.runChecks(ctx, m); o.result != "" {
-		if o.result == resultUnreadable {
-			r.Warn(m.target, reasonUnreadable, fmt.Sprintf("Cannot read a message of the alarm topic: %v", o.err))
-		}
 		return o
 	}
 	switch m.envelope.Type {
 	case smn.TypeConfirmation:
 		o.result, o.err = r.confirm(ctx, m)
-	case smn.TypeUnsubscribed: // the next sweep subscribes again
-		o.result = resultIgnored
+	case smn.TypeUnsubscribed:
+		o.result, o.err = resultIgnored, errors.New("the subscription was cancelled, and the next sweep subscribes again")
 	default:
 		o.result, o.err = r.storeAlarm(ctx, m)
 	}
@@ -87,7 +83,7 @@ func (r *Receiver) readBody(w http.ResponseWriter, req *http.Request) (body []by
 		if !r.large.TryAcquire(1) {
 			// A sender that is answered before it has sent everything may see a cut connection.
 			_, _ = io.Copy(io.Discard, limited)
-			return nil, free, outcome{result: resultLimited, err: errors.New("too many large messages at a time")}
+			return nil, free, outcome{result: resultIncomplete, err: errors.New("too many large messages at a time")}
 		}
 		free = func() { r.large.Release(1) }
 		var rest []byte
@@ -102,16 +98,4 @@ func (r *Receiver) readBody(w http.ResponseWriter, req *http.Request) (body []by
 		refused.result = resultTooLarge
 	}
 	return nil, free, refused
-}
-
-// wait waits until the limiter allows one more call, and leaves callTime for the call. If the call fails, it is then
-// not the queue's failure.
-func wait(ctx context.Context, l *rate.Limiter) error {
-	deadline, _ := ctx.Deadline()
-	ctx, done := context.WithDeadline(ctx, deadline.Add(-callTime))
-	defer done()
-	if l.Wait(ctx) != nil {
-		return errors.New("too many per second")
-	}
-	return nil
 }

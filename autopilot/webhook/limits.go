@@ -44,11 +44,6 @@ const (
 	// retryAfter is in seconds. The header has a random value up to twice that, so that refused senders do not return
 	// all at once.
 	retryAfter = 5
-	// callsPerSec limits, each for itself, the reads at the API server for topics that the cache lacks, those for rules of
-	// authentic alarms, and the calls of confirmation links.
-	callsPerSec = 100
-	// callTime is what a message that waits for such a call leaves for the call itself.
-	callTime = time.Second
 	// confirmTime is for one call of a confirmation link.
 	confirmTime = 2 * time.Second
 	// lateStart is how long after its arrival the work on a message may begin. A message that begins later had a slow

@@ -34,16 +34,17 @@ const (
 	resultTooLarge    result = "too_large"
 	resultForged      result = "forged"
 	resultExpired     result = "expired"
-	// The next three are answered 503. Only unavailable is our failure or the cloud's: a stranger cannot cause it alone.
-	resultIncomplete  result = "incomplete" // the sender was slow, or stopped before the end of the body
-	resultLimited     result = "limited"    // a limit on the work for unknown senders
+	// The last two are answered 503. A stranger can cause the first alone: a body that does not end, one large body too
+	// many, a topic that only its name makes ours, a certificate URL of no stored message. The second is our failure or the
+	// cloud's.
+	resultIncomplete  result = "incomplete"
 	resultUnavailable result = "unavailable"
 )
 
 func results() []result {
 	return []result{
 		resultStored, resultDuplicate, resultStale, resultConfirmed, resultUnconfirmed, resultForeign, resultIgnored,
-		resultUnreadable, resultMalformed, resultTooLarge, resultForged, resultExpired, resultIncomplete, resultLimited,
+		resultUnreadable, resultMalformed, resultTooLarge, resultForged, resultExpired, resultIncomplete,
 		resultUnavailable,
 	}
 }
@@ -57,18 +58,16 @@ func (r result) status() int {
 		return http.StatusRequestEntityTooLarge
 	case resultForged, resultExpired:
 		return http.StatusForbidden
-	case resultIncomplete, resultLimited, resultUnavailable:
+	case resultIncomplete, resultUnavailable:
 		return http.StatusServiceUnavailable
 	}
 	return http.StatusOK
 }
 
-// isAccepted reports whether the message is authentic, ours and stored, or needs no storing.
-func (r result) isAccepted() bool { return r.isNew() || r == resultDuplicate || r == resultStale }
-
-// isNew reports whether the message was stored. Strangers cannot produce one, so each has its log line. A recorded
-// message they can repeat as often as they like, and it is a duplicate or stale.
-func (r result) isNew() bool { return r == resultStored || r == resultConfirmed }
+// isAccepted reports whether the message is authentic and ours, and was stored or needs no storing.
+func (r result) isAccepted() bool {
+	return r == resultStored || r == resultDuplicate || r == resultStale || r == resultConfirmed
+}
 
 // outcome holds the facts about a message for its answer and its log line.
 type outcome struct {

@@ -14,7 +14,6 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"golang.org/x/sync/semaphore"
-	"golang.org/x/time/rate"
 
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
@@ -38,10 +37,10 @@ type Store interface {
 type Keys interface {
 	// CheckURL returns smn.ErrForged unless the URL has the form of SMN's certificate URLs on a configured host.
 	CheckURL(certURL string) error
-	// Key returns the public key of the certificate at that URL. The topic is the message's. signedBefore reports that the
-	// certificate has signed a stored message. The error is smn.ErrUnavailable if it cannot be fetched now, and also
-	// smn.ErrLimited if the sender is the likely cause.
-	Key(ctx context.Context, certURL, topic string, signedBefore bool) (*rsa.PublicKey, error)
+	// Key returns the public key of the certificate at that URL. signedBefore reports that the certificate has signed a
+	// stored message. The error is smn.ErrUnavailable if it cannot be fetched now, and also smn.ErrUnknownURL if the sender
+	// is the likely cause.
+	Key(ctx context.Context, certURL string, signedBefore bool) (*rsa.PublicKey, error)
 }
 
 // Options configure a Receiver.
@@ -55,8 +54,8 @@ type Options struct {
 	// RuleOwner returns the namespace and name in the name of a rule; false if it is not the name of a rule of ours.
 	RuleOwner     func(ruleName string) (namespace, name string, ok bool)
 	MaxMessageAge time.Duration
-	// Warn emits a Warning event on the autopilot or, if it is nil, on the topic of the installation.
-	Warn func(a *v1alpha1.RdsAutopilot, reason, note string)
+	// Warn emits a Warning event on the topic of the installation.
+	Warn func(reason, note string)
 	Log  *zap.Logger
 	Reg  prometheus.Registerer
 	Now  func() time.Time
@@ -71,8 +70,6 @@ type Receiver struct {
 	large   *semaphore.Weighted // large bodies in memory
 	mux     *chi.Mux
 	time    time.Duration // for the whole answer
-	// confirmations is the rate of calls of confirmation links.
-	confirmations *rate.Limiter
 }
 
 // New returns a Receiver.
@@ -84,10 +81,9 @@ func New(o Options) *Receiver {
 		sampled: o.Log.WithOptions(zap.WrapCore(func(c zapcore.Core) zapcore.Core {
 			return zapcore.NewSamplerWithOptions(c, time.Second, linesPerSecond, 0)
 		})),
-		large:         semaphore.NewWeighted(largeSlots),
-		mux:           chi.NewMux(),
-		time:          answerTime,
-		confirmations: rate.NewLimiter(callsPerSec, callsPerSec),
+		large: semaphore.NewWeighted(largeSlots),
+		mux:   chi.NewMux(),
+		time:  answerTime,
 	}
 	if r.Path == "" {
 		r.Path = "/"

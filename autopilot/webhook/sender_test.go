@@ -5,7 +5,6 @@ package webhook
 import (
 	"context"
 	"crypto/rsa"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -20,7 +19,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
-	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/autopilot/smn"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -36,25 +35,13 @@ func (b *lateBody) Read(p []byte) (int, error) {
 	return b.Reader.Read(p)
 }
 
-// slowLookups is a store that takes 990 ms to look up a topic.
-type slowLookups struct{ *fakeStore }
-
-func (s slowLookups) ByTopicLive(ctx context.Context, urn string) ([]*v1alpha1.RdsAutopilot, error) {
-	select {
-	case <-time.After(990 * time.Millisecond):
-		return s.fakeStore.ByTopicLive(ctx, urn)
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
 // hangingKeys and hangingStore return only when the context ends.
 type (
-	hangingKeys  struct{ *fakeKeys }
+	hangingKeys  struct{ fakeKeys }
 	hangingStore struct{ *fakeStore }
 )
 
-func (hangingKeys) Key(ctx context.Context, _, _ string, _ bool) (*rsa.PublicKey, error) {
+func (hangingKeys) Key(ctx context.Context, _ string, _ bool) (*rsa.PublicKey, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()
 }
@@ -92,10 +79,6 @@ func (b *bench) send(body io.Reader) {
 
 // The result unavailable pages on-call, so a sender must not be able to cause it.
 func TestUnavailableIsNeverCausedByTheSender(t *testing.T) {
-	invented := func(i int) string {
-		topic := fmt.Sprintf("urn:smn:eu-de:%s:autopilot_ns_%d_12345678", project, i)
-		return signedBody(m{"topic_urn": topic, "signature": "AAAA"})
-	}
 	for _, tc := range []struct {
 		name string
 		send func(*bench)
@@ -116,7 +99,7 @@ func TestUnavailableIsNeverCausedByTheSender(t *testing.T) {
 			b.send(strings.NewReader(signedBody(nil)))
 		}, resultUnavailable},
 		{"the certificate host hangs", func(b *bench) {
-			b.Keys = hangingKeys{b.keys}
+			b.Keys = hangingKeys{}
 			b.send(strings.NewReader(signedBody(nil)))
 		}, resultUnavailable},
 		{"every write conflicts", func(b *bench) {
@@ -128,31 +111,16 @@ func TestUnavailableIsNeverCausedByTheSender(t *testing.T) {
 			b.Store = hangingStore{b.store}
 			b.send(&lateBody{time.Second, strings.NewReader(signedBody(nil))})
 		}, resultUnavailable},
-		{"2,000 invented topics in two seconds", func(b *bench) {
-			b.Store = slowLookups{b.store}
-			var all sync.WaitGroup
-			for i := range 2000 {
-				all.Go(func() {
-					b.send(&lateBody{time.Duration(i%100) * 20 * time.Millisecond, strings.NewReader(invented(i))})
-				})
-				time.Sleep(time.Millisecond)
-			}
-			all.Wait()
-		}, resultLimited},
-		{"a topic of a namespace that the API server refuses to read", func(b *bench) {
-			b.store.down = &autopilot.RefusedError{}
-			b.send(strings.NewReader(invented(1)))
-		}, resultLimited},
-		{"a topic that the API server cannot look up", func(b *bench) {
-			b.store.down = errors.New("refused")
-			b.send(strings.NewReader(invented(1)))
-		}, resultUnavailable},
+		{"there is no certificate at an invented URL", func(b *bench) {
+			b.Keys = fakeKeys{fmt.Errorf("%w: %w", smn.ErrUnavailable, smn.ErrUnknownURL)}
+			b.send(strings.NewReader(signedBody(nil)))
+		}, resultIncomplete},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBench(t)
 				tc.send(b)
-				for _, res := range []result{resultIncomplete, resultLimited, resultUnavailable} {
+				for _, res := range []result{resultIncomplete, resultUnavailable} {
 					if n := b.counted(res); (n > 0) != (res == tc.want) {
 						t.Errorf("%d messages are %s, want only %s", n, res, tc.want)
 					}
@@ -161,6 +129,56 @@ func TestUnavailableIsNeverCausedByTheSender(t *testing.T) {
 					t.Errorf("%d answers took more than 4 s, or lack Retry-After", n)
 				}
 			})
+		})
+	}
+}
+
+// Anyone can post. The only request that 10,000 messages without a valid signature cause is that for the certificate.
+func TestUnsignedMessagesCauseNoCallWhileHonestOnesAreStored(t *testing.T) {
+	for name, tc := range map[string]struct {
+		lacksTopic         bool
+		ours, ofName       result
+		stored, certFetchs int
+	}{
+		"the topic is known":     {false, resultForged, resultForeign, 10, 1},
+		"the topic is not known": {true, resultIncomplete, resultIncomplete, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newHarness(t)
+			s.store.lacksTopic = tc.lacksTopic
+			post := func(body string) result {
+				w := httptest.NewRecorder()
+				s.receiver.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/smn", strings.NewReader(body)))
+				return result(strings.TrimSpace(w.Body.String()))
+			}
+			var strangers sync.WaitGroup
+			for topic, want := range map[string]result{
+				ourTopic: tc.ours, theirTopic: resultForeign, "urn:smn:eu-nl:" + project + ":" + topicName: tc.ofName,
+			} {
+				body := s.alarm(nil).with("topic_urn", topic).with("signature", "AAAA").json()
+				strangers.Go(func() {
+					for range 10_000 {
+						if got := post(body); got != want {
+							t.Errorf("%s: %s, want %s", topic, got, want)
+							return
+						}
+					}
+				})
+			}
+			for i := range tc.stored {
+				if got := post(event(s, i, "alarm", noon().Add(time.Duration(i)*time.Second))); got != resultStored {
+					t.Errorf("an honest message is %s", got)
+				}
+			}
+			strangers.Wait()
+			if s.store.calls != tc.stored || s.store.writes != tc.stored || int(s.cert.requests.Load()) != tc.certFetchs ||
+				s.console.requests.Load() != 0 {
+				t.Errorf("%d calls of the API server, %d writes, %s", s.store.calls, s.store.writes, s.outbound())
+			}
+			s.store.lacksTopic = false
+			if got := post(event(s, 99, "ok", noon().Add(time.Minute))); got != resultStored {
+				t.Errorf("afterwards, an honest message is %s", got)
+			}
 		})
 	}
 }

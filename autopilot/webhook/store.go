@@ -15,20 +15,37 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// storeAlarm stores the signal of a notification.
-func (r *Receiver) storeAlarm(ctx context.Context, m *message) (result, error) {
-	sig := signal(m, r.Now())
-	return r.writeIntake(ctx, m, func(in v1alpha1.Intake) (v1alpha1.Intake, result) {
-		next, admission := autopilot.AddSignal(in, sig)
-		next.SigningCertURL = m.envelope.CertURL
+// storeAlarm stores the signal of a notification. If the object has changed meanwhile, it reads it anew, until the
+// context ends.
+func (r *Receiver) storeAlarm(ctx context.Context, m *message) (res result, err error) {
+	sig, read := signal(m, r.Now()), m.target
+	err = autopilot.RetryConflict(ctx, func() (err error) {
+		if read == nil {
+			if read, err = r.Store.LiveAutopilot(ctx, m.target.Namespace, m.target.Name); err != nil {
+				return err
+			}
+		}
+		next, admission := autopilot.AddSignal(read.Status.Intake, sig)
 		switch admission {
 		case autopilot.SignalDuplicate:
-			return next, resultDuplicate
+			res = resultDuplicate
+			return nil
 		case autopilot.SignalStale:
-			return next, resultStale
+			res = resultStale
+			return nil
 		}
-		return next, resultStored
+		res, next.SigningCertURL = resultStored, m.envelope.CertURL
+		err = r.Store.WriteIntake(ctx, read, next)
+		read = nil
+		return err
 	})
+	switch {
+	case errors.Is(err, autopilot.ErrGone):
+		return resultIgnored, err
+	case err != nil:
+		return resultUnavailable, fmt.Errorf("store: %w", err)
+	}
+	return res, nil
 }
 
 func signal(m *message, now time.Time) v1alpha1.Signal {
@@ -42,33 +59,4 @@ func signal(m *message, now time.Time) v1alpha1.Signal {
 		s.ValuePercent, s.DatapointTime = strconv.FormatFloat(a.Value, 'f', -1, 64), &t
 	}
 	return s
-}
-
-// writeIntake stores the intake that change returns. If the object has changed meanwhile, it applies change to the new
-// version, until the context ends.
-func (r *Receiver) writeIntake(
-	ctx context.Context, m *message, change func(v1alpha1.Intake) (v1alpha1.Intake, result),
-) (res result, err error) {
-	read := m.target
-	err = autopilot.RetryConflict(ctx, func() (err error) {
-		if read == nil {
-			if read, err = r.Store.LiveAutopilot(ctx, m.target.Namespace, m.target.Name); err != nil {
-				return err
-			}
-		}
-		var next v1alpha1.Intake
-		if next, res = change(read.Status.Intake); res == resultDuplicate || res == resultStale {
-			return nil
-		}
-		err = r.Store.WriteIntake(ctx, read, next)
-		read = nil
-		return err
-	})
-	switch {
-	case errors.Is(err, autopilot.ErrGone):
-		return resultIgnored, err
-	case err != nil:
-		return resultUnavailable, fmt.Errorf("store: %w", err)
-	}
-	return res, nil
 }

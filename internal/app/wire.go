@@ -104,15 +104,9 @@ func (p Parts) Watch(kube *k8s.Cluster) error {
 	return errors.Join(kube.OnTarget(p.Controller.TargetChanged), kube.OnAutopilot(p.Controller.AutopilotChanged))
 }
 
-// warn returns a function that records a Warning event about a message, on the RdsAutopilot and its Rds or, without an
-// RdsAutopilot, on the topic of the installation.
-func warn(kube Cluster) func(a *v1alpha1.RdsAutopilot, reason, note string) {
-	return func(a *v1alpha1.RdsAutopilot, reason, note string) {
-		e := autopilot.Event{Warning: true, Reason: reason, Action: "Receive", Note: note}
-		if a == nil {
-			kube.TopicEvent(e)
-			return
-		}
-		kube.Event(kube.Target(a.Namespace, a.Name), a, e)
+// warn returns a function that records a Warning event about a message on the topic of the installation.
+func warn(kube Cluster) func(reason, note string) {
+	return func(reason, note string) {
+		kube.TopicEvent(autopilot.Event{Warning: true, Reason: reason, Action: "Receive", Note: note})
 	}
 }
