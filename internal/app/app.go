@@ -64,7 +64,7 @@ func New(ctx context.Context, config *rest.Config, o Options) (*App, error) {
 		return nil, err
 	}
 	a := &App{options: o, log: o.Log, reg: reg, kube: kube, cloud: api, leader: leaderGauge(reg)}
-	kubernetesGauges(reg, kube.Reachable, kube.RefusedNamespaces)
+	kubernetesGauge(reg, kube.RefusedNamespaces)
 	if a.Parts, err = Wire(o, kube, clusterID, api, reg); err != nil {
 		return nil, err
 	}

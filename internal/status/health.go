@@ -45,7 +45,6 @@ func gather(from prometheus.Gatherer) map[string][]sample {
 type replica struct {
 	Leads            bool
 	Leader           string // the pod that leads; empty if unknown
-	KubernetesAway   bool
 	CloudAway        bool   // it refused the credentials or was never reached
 	LastSweep        moment // empty on a replica that has never led
 	SweepOverdue     bool
@@ -64,8 +63,6 @@ func (v *view) replica() replica {
 	r := replica{Leader: v.leader}
 	leads, _ := value("leader")
 	r.Leads = leads == 1
-	reachable, known := value("kubernetes_reachable")
-	r.KubernetesAway = known && reachable == 0
 	loggedIn, known := value("cloud_logged_in")
 	r.CloudAway = known && loggedIn == 0
 	if at, _ := value("last_sweep_timestamp_seconds"); at > 0 {

@@ -22,7 +22,6 @@ func TestHealthShowsWhatTheRegistryHas(t *testing.T) {
 		reg.MustRegister(g)
 	}
 	gauge("leader", 1)
-	gauge("kubernetes_reachable", 0)
 	gauge("cloud_logged_in", 0)
 	gauge("last_sweep_timestamp_seconds", float64(now().Add(-time.Hour).Unix()))
 	gauge("waiting_databases", 7)
@@ -42,7 +41,7 @@ func TestHealthShowsWhatTheRegistryHas(t *testing.T) {
 	})
 	page := text(get(t, h, "/health", http.StatusOK))
 	for _, want := range []string{
-		"This replica leads", "The Kubernetes API does not answer", "The cloud refused the credentials", "The sweep is overdue", "The caches are not filled yet",
+		"This replica leads", "The cloud refused the credentials", "The sweep is overdue", "The caches are not filled yet",
 		"7 databases", "The leader is pod-2", "smn list_topics 5 3 429: 3", "Notification stored 900 Notification forged 2",
 		"smn 3m ago smn ListTopics: 503 <b>busy</b>", "rds-autopilot doctor --public-url",
 	} {
