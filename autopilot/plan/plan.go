@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package plan answers what the autopilot would decide if an alarm came now. It runs the real decision on a supposed
-// alarm and changes nothing. The command plan and the status page show its result.
+// alarm and changes nothing. The command plan shows its result.
 package plan
 
 import (

@@ -33,9 +33,7 @@ type App struct {
 	kube    *k8s.Cluster
 	cloud   *otc.Cloud
 	leader  prometheus.Gauge
-	page    http.Handler      // nil if the status page is switched off
 	expiry  *certificateCheck // of the public URL; nil if that is http
-	leading atomic.Value      // string: the pod that leads, as last seen
 }
 
 // New connects to Kubernetes and to the cloud and wires the parts. It returns the first error that prevents the start.
@@ -68,9 +66,6 @@ func New(ctx context.Context, config *rest.Config, o Options) (*App, error) {
 		return nil, err
 	}
 	a.expiry = newCertificateCheck(o, reg)
-	if a.page, err = StatusPage(o, kube, clusterID, api, reg, a.leadingPod, a.expiry); err != nil {
-		return nil, err
-	}
 	return a, a.Watch(kube)
 }
 
@@ -89,7 +84,7 @@ func (a *App) Run(ctx context.Context, public, private net.Listener) error {
 	var listening, stopping atomic.Bool
 	adminServer := admin(a.reg, func() bool {
 		return listening.Load() && !stopping.Load() && a.kube.HasSynced() && a.kube.Reachable()
-	}, a.page)
+	}, nil)
 	parts.Go(func() error { return serve(adminServer, private) })
 
 	leaderStopped := make(chan struct{})
@@ -134,13 +129,6 @@ func (a *App) Run(ctx context.Context, public, private net.Listener) error {
 	return errors.Join(parts.Wait(), drained, stopped)
 }
 
-// leadingPod returns the pod that leads, as last seen. It is empty before the first election and without leader
-// election.
-func (a *App) leadingPod() string {
-	pod, _ := a.leading.Load().(string)
-	return pod
-}
-
 // lead runs the controller while this replica leads. After a lost lease it competes for the lease again.
 func (a *App) lead(ctx context.Context) error {
 	if a.kube.WaitForSync(ctx) != nil {
@@ -157,7 +145,6 @@ func (a *App) lead(ctx context.Context) error {
 	}
 	lease := k8s.Lease{
 		Namespace: a.options.LeaseNamespace, Name: a.options.LeaseName, Pod: a.options.Env("POD_NAME"),
-		OnLeader: func(pod string) { a.leading.Store(pod) },
 		OnChange: func(leading bool) {
 			a.log.Info("leadership", zap.Bool("leading", leading))
 			a.leader.Set(0)

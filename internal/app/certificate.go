@@ -14,8 +14,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
-
-	"github.com/mcsps/rds-autopilot/internal/status"
 )
 
 const (
@@ -45,8 +43,16 @@ type certificateCheck struct {
 	now           func() time.Time
 
 	mu   sync.Mutex
-	last status.Certificate
+	last certificateSeen
 	read time.Time // when last was read
+}
+
+// certificateSeen is the result of reading the certificate of the public URL.
+type certificateSeen struct {
+	Expires  time.Time // zero before it could be read
+	LastDays bool      // it expires soon
+	Invalid  string    // why it is not valid for the public URL; empty if it is
+	Unread   string    // the error of the last attempt to read it; empty after a success
 }
 
 // newCertificateCheck returns nil for a URL without a certificate.
@@ -113,13 +119,13 @@ func (c *certificateCheck) check(ctx context.Context) bool {
 		}
 		if now.Sub(c.read) > certificateKept {
 			c.expiry.Reset()
-			c.last = status.Certificate{}
+			c.last = certificateSeen{}
 		}
 		c.last.Unread = err.Error()
 		return false
 	}
 	leaf := chain[0]
-	c.read, c.last = now, status.Certificate{Expires: leaf.NotAfter, LastDays: now.After(lastDays(leaf))}
+	c.read, c.last = now, certificateSeen{Expires: leaf.NotAfter, LastDays: now.After(lastDays(leaf))}
 	c.expiry.WithLabelValues().Set(float64(leaf.NotAfter.Unix()))
 	others := x509.NewCertPool()
 	for _, other := range chain[1:] {
@@ -158,8 +164,8 @@ func (c *certificateCheck) present(ctx context.Context) ([]*x509.Certificate, er
 	return nil, errors.New("the server presents no certificate")
 }
 
-// seen returns the last result, for the health page.
-func (c *certificateCheck) seen() status.Certificate {
+// seen returns the last result.
+func (c *certificateCheck) seen() certificateSeen {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.last

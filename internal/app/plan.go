@@ -217,20 +217,6 @@ func (p planner) policy(ctx context.Context, s *situation, t *autopilot.Target) 
 	return rap, nil
 }
 
-// wantedEvidence returns the measurements to read of all metrics, on the dimensions of the rules.
-func wantedEvidence(spec v1alpha1.Spec, rules []v1alpha1.Rule) (wanted []controller.EvidenceRequest) {
-	for _, m := range autopilot.MetricTable() {
-		w := controller.EvidenceRequest{Metric: m.Metric, PeriodSeconds: m.PeriodSeconds(spec)}
-		for _, r := range rules {
-			if r.Metric == m.Metric {
-				w.Dimension = r.Dimension
-			}
-		}
-		wanted = append(wanted, w)
-	}
-	return wanted
-}
-
 // claims returns the targets that name the instance, among those that the caller may list.
 func (p planner) claims(ctx context.Context, s *situation, id, namespace string) ([]*autopilot.Target, error) {
 	targets, err := p.kube.LiveTargetsByInstance(ctx, id, metav1.NamespaceAll)

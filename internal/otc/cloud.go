@@ -3,7 +3,6 @@
 package otc
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -24,7 +23,7 @@ import (
 	"github.com/mcsps/rds-autopilot/internal/shorten"
 )
 
-// spareBurst is how many requests a sparing Cloud may send at once: as many as one plan needs.
+// spareBurst is how many requests a sparing Cloud may send at once: the measurements of five databases.
 const spareBurst = 10
 
 // validID matches ids, URNs and names of engines.
@@ -168,9 +167,6 @@ func (c *Cloud) ProjectID() string {
 	}
 	return c.account.projectID
 }
-
-// Project returns the configured name of the project, or its id if the configuration has no name.
-func (c *Cloud) Project() string { return cmp.Or(c.account.projectName, c.ProjectID()) }
 
 // Region returns the region of the services, such as eu-de.
 func (c *Cloud) Region() string {

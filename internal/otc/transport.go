@@ -45,13 +45,12 @@ type transport struct {
 	log      *zap.Logger
 	now      func() time.Time
 	observe  func(Answer)
-	failures *failures
 }
 
 func newTransport(base http.RoundTripper, o Options, requests *prometheus.CounterVec) *transport {
 	t := &transport{
 		base: base, limits: map[service]*rate.Limiter{}, rate: rate.Limit(o.Rate), ops: operations(), requests: requests,
-		log: o.Log, now: o.Now, observe: o.Observe, failures: &failures{last: map[service]Failure{}},
+		log: o.Log, now: o.Now, observe: o.Observe,
 	}
 	burst := int(math.Ceil(o.Rate))
 	for _, is := range t.ops {
@@ -90,7 +89,6 @@ func (c call) RoundTrip(req *http.Request) (*http.Response, error) {
 		if err == nil {
 			return resp, nil
 		}
-		c.failed(err)
 		var fault *Error
 		if !errors.As(err, &fault) {
 			return nil, err
