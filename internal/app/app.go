@@ -33,6 +33,7 @@ type App struct {
 	kube    *k8s.Cluster
 	cloud   *otc.Cloud
 	leader  prometheus.Gauge
+	page    http.Handler      // nil if the page is switched off
 	expiry  *certificateCheck // of the public URL; nil if that is http
 }
 
@@ -66,6 +67,9 @@ func New(ctx context.Context, config *rest.Config, o Options) (*App, error) {
 		return nil, err
 	}
 	a.expiry = newCertificateCheck(o, reg)
+	if o.StatusPage {
+		a.page = newPage(o, kube, api)
+	}
 	return a, a.Watch(kube)
 }
 
@@ -84,7 +88,9 @@ func (a *App) Run(ctx context.Context, public, private net.Listener) error {
 	var listening, stopping atomic.Bool
 	adminServer := admin(a.reg, func() bool {
 		return listening.Load() && !stopping.Load() && a.kube.HasSynced() && a.kube.Reachable()
-	}, nil)
+	}, a.page)
+	// A page that waits for the cloud must not outlast the process: Shutdown would wait for it, and fail.
+	adminServer.BaseContext = func(net.Listener) context.Context { return watching }
 	parts.Go(func() error { return serve(adminServer, private) })
 
 	leaderStopped := make(chan struct{})

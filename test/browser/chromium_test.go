@@ -25,7 +25,7 @@ import (
 )
 
 // patience is long enough for a slow machine.
-const patience = 5 * time.Minute
+const patience = time.Minute
 
 //go:embed testdata/check.js
 var check string
@@ -89,7 +89,8 @@ func (b *tab) observe(event any) {
 			}
 		}
 	case *runtime.EventExceptionThrown:
-		record("an exception: %s in %s", e.ExceptionDetails.Text, e.ExceptionDetails.URL)
+		record("an exception: %s in %s:%d: %s", e.ExceptionDetails.Text, e.ExceptionDetails.URL,
+			e.ExceptionDetails.LineNumber+1, e.ExceptionDetails.Exception.Description)
 	case *cdplog.EventEntryAdded:
 		if e.Entry.Level == cdplog.EntryLevelError || e.Entry.Level == cdplog.EntryLevelWarning {
 			record("the console shows %s: %s %s", e.Entry.Level, e.Entry.Text, e.Entry.URL)
