@@ -14,7 +14,7 @@ function el(tag, attributes = {}, ...children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (value != null && value !== false) e.setAttribute(name, visible(value));
   }
-  for (const child of children.flat()) {
+  for (const child of children.flat(Infinity)) {
     if (child != null && child !== false) e.append(child instanceof Node ? child : visible(child));
   }
   return e;
@@ -30,8 +30,8 @@ const round = (x, digits = 1) => String(Number(Number(x).toFixed(Math.abs(x) < 1
 const percent = (x) => (Number.isFinite(parseFloat(x)) ? `${round(parseFloat(x))} %` : null);
 
 function duration(ms) {
-  const minutes = Math.round(Math.abs(ms) / 60e3);
-  if (minutes < 1) return `${Math.round(Math.abs(ms) / 1e3)} s`;
+  const seconds = Math.round(Math.abs(ms) / 1e3), minutes = Math.round(seconds / 60);
+  if (seconds < 90) return `${seconds} s`;
   if (minutes < 120) return `${minutes} min`;
   return minutes < 48 * 60 ? `${Math.round(minutes / 60)} h` : `${Math.round(minutes / 1440)} d`;
 }
@@ -59,7 +59,7 @@ const order = Object.keys(tones);
 const step = (c) => (c.kind === "Volume" ? `Storage ${c.from} → ${c.to} GB` : `Flavor ${c.from} → ${c.to}`);
 const changesOf = (a) => a?.status?.changes ?? [];
 const endOf = (c) => (Date.parse(c.completionTime) > 0 ? c.completionTime : c.startTime ?? c.requestTime ?? c.decisionTime);
-const because = (x) => [x.reason, x.message].filter(Boolean).join(": ");
+const because = (x, state) => [x.reason !== state && x.reason, x.message].filter(Boolean).join(": ");
 
 // judge returns the worst state of a database, one sentence on it, and since when it holds.
 function judge(a) {
@@ -67,7 +67,7 @@ function judge(a) {
   const s = a.status ?? {};
   const condition = (type) => (s.conditions ?? []).find((c) => c.type === type);
   const holds = (type) => condition(type)?.status === "True";
-  const of = (state, c) => ({ state, text: because(c), since: c.lastTransitionTime });
+  const of = (state, c) => ({ state, text: because(c, state), since: c.lastTransitionTime });
   const armed = condition("Armed"), ready = condition("Ready"), progress = condition("Progressing");
   const alarm = (s.alarms?.rules ?? []).find((r) => r.state === "alarm");
   const pending = changesOf(a).find((c) => !c.outcome);
@@ -115,8 +115,9 @@ function bar(s) {
       part > 0 && el("rect", { class: full ? "used over" : "used", width: part, height: 10 }),
       s.alarm && el("path", { class: "alarm", d: `M${s.alarm} 0V10` })),
     el("div", { class: "small" }, el("b", {}, s.usedGB == null ? "?" : round(s.usedGB)), ` of ${s.gb} GB used`,
-      el("span", { class: "quiet" }, s.usedGB == null ? "" : ` (${round(part, 0)} %)`, s.alarm && `, alarm at ${s.alarm} %`,
-        s.maxGB && `, at most ${s.maxGB} GB`)),
+      s.usedGB != null && ` (${round(100 * s.usedGB / s.gb, 0)} %)`),
+    el("div", { class: "small quiet" }, [s.alarm && `alarm at ${s.alarm} %`, s.maxGB && `at most ${s.maxGB} GB`]
+      .filter(Boolean).join(", ")),
   ];
 }
 
@@ -164,10 +165,10 @@ function showDatabases(list) {
       [el("a", { href: link(d) }, el("span", { class: "quiet" }, `${d.namespace}/`), d.name),
         flavor && el("div", { class: "small quiet" }, flavor)],
       [badge(tones[d.state], d.state), " ", el("span", { class: "small quiet" }, when(d.since, "for")),
-        el("div", { class: "small sentence", title: d.text }, d.text)],
+        d.state !== "Armed" && el("div", { class: "small sentence", title: d.text }, d.text)],
       bar(storage(d.autopilot)),
       last ? [el("div", { class: "small" }, step(last)), el("div", { class: "small quiet" }, when(endOf(last)))] : "–",
-      el("span", { class: "small" }, nextCheck(d, list)),
+      el("span", { class: "small quiet" }, nextCheck(d, list)),
     ];
   }), "There is no database yet. Set spec.autopilot: true in an Rds.");
   const rows = all.map((d, i) => ({ d, row: t.tBodies[0].rows[i],
@@ -281,7 +282,6 @@ function showDatabase(list, series) {
   const outcomes = { Completed: "good", Failed: "bad", Refused: "bad", Reverted: "bad", Lost: "bad", RolledBack: "bad" };
   const limits = a?.spec?.flavor ?? {};
   const head = [
-    el("p", {}, el("a", { href: "#/" }, "← All databases")),
     el("p", { class: "state" }, badge(tones[j.state], j.state), " ", el("span", { class: "quiet" }, when(j.since, "for")),
       el("span", { class: "sentence" }, j.text)),
     el("dl", { class: "cards" },
@@ -381,6 +381,7 @@ function showAddress() {
   if (location.hash && !location.hash.startsWith("#/")) return; // the link to the content
   const [, namespace, name] = location.hash.split("/").map(decodeURIComponent);
   byId("title").replaceChildren(...(name ? [el("span", { class: "quiet" }, `${namespace}/`), visible(name)] : ["Databases"]));
+  byId("back").hidden = !name;
   document.title = `${name ? visible(`${namespace}/${name}`) : "Databases"} – rds-autopilot`;
   visit++;
   shown = "", series = undefined, seriesAt = 0;

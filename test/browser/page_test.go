@@ -20,5 +20,9 @@ func TestPictures(t *testing.T) {
 		b.do(chromedp.Navigate(address+"/#/shop/orders"), chromedp.WaitVisible(`svg.plot`))
 		b.checkAccessibility("database " + theme)
 		b.saveScreenshot("database-" + theme)
+		b.setSize(360, 900)
+		b.saveScreenshot("phone-database-" + theme)
+		b.do(chromedp.Navigate(address+"/"), chromedp.WaitVisible(`tbody a`))
+		b.saveScreenshot("phone-" + theme)
 	}
 }
