@@ -25,7 +25,7 @@ import (
 )
 
 // patience is long enough for a slow machine.
-const patience = time.Minute
+const patience = 5 * time.Minute
 
 //go:embed testdata/check.js
 var check string
@@ -138,22 +138,6 @@ func run[T any](b *tab, action chromedp.Action[T]) T {
 func eval[T any](b *tab, expression string) T {
 	b.t.Helper()
 	return run(b, chromedp.Evaluate[T](expression))
-}
-
-// reloadUntil reloads a page until an expression about it is true.
-func (b *tab) reloadUntil(page, expression string) {
-	b.t.Helper()
-	for {
-		b.do(chromedp.Navigate(page))
-		if eval[bool](b, expression) {
-			return
-		}
-		select {
-		case <-time.After(500 * time.Millisecond):
-		case <-b.Done():
-			b.t.Fatalf("it never became true that %s", expression)
-		}
-	}
 }
 
 // checkAccessibility fails the test for each barrier that testdata/check.js finds. If AXE names a copy of axe-core, its rules are

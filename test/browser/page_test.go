@@ -148,7 +148,7 @@ func TestFilterCountsAndKeyboard(t *testing.T) {
 		t.Errorf("Enter on the row leads to %q", got)
 	}
 	eval[bool](b, `(history.back(), true)`)
-	b.do(chromedp.WaitVisible(`tbody a`))
+	b.do(chromedp.WaitVisible(`tbody tr:not([hidden]) a`))
 	if got := rows(); len(got) != 1 {
 		t.Errorf("on the way back the filter leaves %v", got)
 	}
