@@ -26,7 +26,8 @@ var files embed.FS
 const (
 	// policy allows files and requests of this server only. It forbids inline code, frames, and HTML made from text.
 	policy = "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; img-src 'self'; " +
-		"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+		"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
+		"require-trusted-types-for 'script'; trusted-types 'none'"
 
 	// seriesLimit is shorter than the 20 seconds that the script waits, so that the script gets the reason.
 	seriesLimit = 15 * time.Second

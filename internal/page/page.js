@@ -20,6 +20,9 @@ function el(tag, attributes = {}, ...children) {
   return e;
 }
 
+const quiet = (...content) => el("span", { class: "quiet" }, content);
+const small = (...content) => el("div", { class: "small quiet" }, content);
+
 // ---- Times and numbers
 
 let clock = 0; // the server's clock minus the browser's, in milliseconds
@@ -58,7 +61,7 @@ const order = Object.keys(tones);
 
 const step = (c) => (c.kind === "Volume" ? `Storage ${c.from} → ${c.to} GB` : `Flavor ${c.from} → ${c.to}`);
 const changesOf = (a) => a?.status?.changes ?? [];
-const endOf = (c) => (Date.parse(c.completionTime) > 0 ? c.completionTime : c.startTime ?? c.requestTime ?? c.decisionTime);
+const endOf = (c) => [c.completionTime, c.startTime, c.requestTime, c.decisionTime].find((t) => Date.parse(t) > 0);
 const because = (x, state) => [x.reason !== state && x.reason, x.message].filter(Boolean).join(": ");
 
 // judge returns the worst state of a database, one sentence on it, and since when it holds.
@@ -74,7 +77,7 @@ function judge(a) {
   if ((s.effectiveMode ?? a.spec?.mode) === "Off") return { state: "Off", text: "The mode is Off" };
   if (!armed) return { state: "Not armed", text: "Waiting for the first check of this database" };
   if (armed.reason === "NotEnabled") return of("Off", armed);
-  if (s.readOnly) return { state: "Read-only", text: "The cloud does not let the database write", since: s.readOnly.sinceTime };
+  if (s.readOnly) return { state: "Read-only", text: "The cloud refuses writes", since: s.readOnly.sinceTime };
   if (armed.status !== "True") return of("Not armed", armed);
   if (holds("Contested")) return of("Contested", condition("Contested"));
   if (ready?.status === "False") return of("Not ready", ready);
@@ -82,12 +85,13 @@ function judge(a) {
   if (holds("Limited")) return of("Limited", condition("Limited"));
   if (alarm) {
     const d = (s.decisions ?? []).find((x) => x.metric === alarm.metric);
-    return { state: "In alarm", text: d ? because(d) : `${alarm.metric}: waiting for a decision`, since: alarm.stateTime };
+    return { state: "In alarm", text: d ? because(d) : "Waiting for a decision", since: alarm.stateTime };
   }
   if (pending) return { state: "Changing", text: `${step(pending)} is in progress`, since: pending.decisionTime };
   if (holds("Progressing")) return of("Changing", progress);
-  if (s.deferred) return { state: "Waiting", text: "A larger flavor waits for the window", since: s.deferred.firstTime };
-  const ends = changesOf(a).map(endOf).concat((s.alarms?.rules ?? []).map((r) => r.stateTime), armed.lastTransitionTime);
+  if (s.deferred) return { state: "Waiting", text: "A larger flavor has to wait", since: s.deferred.firstTime };
+  const ruleTimes = (s.alarms?.rules ?? []).map((r) => r.stateTime);
+  const ends = [armed.lastTransitionTime, ...changesOf(a).map(endOf), ...ruleTimes];
   return { state: "Armed", text: "Nothing to do", since: ends.filter(Boolean).sort().at(-1) };
 }
 
@@ -98,7 +102,7 @@ function storage(a) {
   const seen = (s.intake?.signals ?? []).filter((x) => x.metric === "storage" && x.valuePercent)
     .map((x) => ({ usedGB: parseFloat(x.valuePercent) * gb / 100, time: x.datapointTime ?? x.alarmTime }));
   if (s.used) seen.push({ usedGB: parseFloat(s.used.gb), time: s.used.time });
-  const newest = seen.filter((x) => Number.isFinite(x.usedGB)).sort((x, y) => Date.parse(y.time) - Date.parse(x.time))[0];
+  const newest = seen.filter((x) => x.usedGB >= 0).sort((x, y) => Date.parse(y.time) - Date.parse(x.time))[0];
   const alarm = (s.alarms?.rules ?? []).find((r) => r.metric === "storage")?.thresholdPercent;
   return { gb, alarm, maxGB: s.maxGB ?? a.spec?.storage?.maxGB, ...newest };
 }
@@ -116,7 +120,7 @@ function bar(s) {
       s.alarm && el("path", { class: "alarm", d: `M${s.alarm} 0V10` })),
     el("div", { class: "small" }, el("b", {}, s.usedGB == null ? "?" : round(s.usedGB)), ` of ${s.gb} GB used`,
       s.usedGB != null && ` (${round(100 * s.usedGB / s.gb, 0)} %)`),
-    el("div", { class: "small quiet" }, [s.alarm && `alarm at ${s.alarm} %`, s.maxGB && `at most ${s.maxGB} GB`]
+    small([s.alarm && `alarm at ${s.alarm} %`, s.maxGB && `at most ${s.maxGB} GB`]
       .filter(Boolean).join(", ")),
   ];
 }
@@ -134,7 +138,7 @@ let chosen = "", wanted = ""; // the state and the text of the filter
 const link = (d) => `#/${encodeURIComponent(d.namespace)}/${encodeURIComponent(d.name)}`;
 
 // table returns a table with the roles written out, because a narrow window shows its rows as cards.
-function table(name, columns, rows, empty) {
+function table(name, columns, rows = [], empty = "None yet.") {
   const row = (cells) => el("tr", { role: "row" }, cells.map((c, i) => el(i ? "td" : "th",
     { role: i ? "cell" : "rowheader", scope: i ? null : "row", "data-label": columns[i] }, c)));
   const body = rows.length ? rows.map((r) => row(r)) : [el("tr", { role: "row" },
@@ -147,7 +151,7 @@ function table(name, columns, rows, empty) {
 
 function showDatabases(list) {
   const all = list.databases.map((d) => ({ ...d, ...judge(d.autopilot) })).sort((x, y) =>
-    order.indexOf(x.state) - order.indexOf(y.state) || (x.namespace + "/" + x.name < y.namespace + "/" + y.name ? -1 : 1));
+    order.indexOf(x.state) - order.indexOf(y.state) || (link(x) < link(y) ? -1 : 1));
   const counts = Object.groupBy(all, (d) => d.state);
   const chip = (state, count, tone, text = state) => {
     const b = el("button", { type: "button", class: `chip ${tone}`, "aria-pressed": String(chosen === state) },
@@ -162,17 +166,17 @@ function showDatabases(list) {
     const last = changesOf(d.autopilot).find((c) => c.outcome);
     const flavor = d.autopilot?.status?.instance?.flavor ?? d.rds?.flavor;
     return [
-      [el("a", { href: link(d) }, el("span", { class: "quiet" }, `${d.namespace}/`), d.name),
-        flavor && el("div", { class: "small quiet" }, flavor)],
+      [el("a", { href: link(d) }, quiet(`${d.namespace}/`), d.name),
+        flavor && small(flavor)],
       [badge(tones[d.state], d.state), " ", el("span", { class: "small quiet" }, when(d.since, "for")),
         d.state !== "Armed" && el("div", { class: "small sentence", title: d.text }, d.text)],
       bar(storage(d.autopilot)),
-      last ? [el("div", { class: "small" }, step(last)), el("div", { class: "small quiet" }, when(endOf(last)))] : "–",
+      last ? [el("div", { class: "small" }, step(last)), small(when(endOf(last)))] : "–",
       el("span", { class: "small quiet" }, nextCheck(d, list)),
     ];
   }), "There is no database yet. Set spec.autopilot: true in an Rds.");
   const rows = all.map((d, i) => ({ d, row: t.tBodies[0].rows[i],
-    text: [d.namespace + "/" + d.name, d.state, d.text, d.autopilot?.status?.instance?.flavor].join(" ").toLowerCase() }));
+    text: `${d.namespace}/${d.name} ${d.state} ${d.text} ${d.autopilot?.status?.instance?.flavor}`.toLowerCase() }));
   const field = el("input", { id: "filter", type: "search", value: wanted, autocomplete: "off", spellcheck: "false" });
   const shown = el("span", { id: "shown", class: "quiet", role: "status" });
   function filter() {
@@ -201,7 +205,8 @@ const W = 380, H = 170, left = 34, right = 374, upper = 20, lower = 148;
 
 // ticks returns round numbers from 0 to at least max.
 function ticks(max) {
-  const size = 10 ** Math.floor(Math.log10(max)), unit = [0.2, 0.25, 0.5, 1, 2.5].find((u) => max / (u * size) <= 4.5) * size;
+  const size = 10 ** Math.floor(Math.log10(max));
+  const unit = [0.2, 0.25, 0.5, 1, 2.5].find((u) => max / (u * size) <= 4.5) * size;
   return Array.from({ length: Math.ceil(max / unit - 1e-9) + 1 }, (_, i) => i * unit);
 }
 
@@ -210,8 +215,8 @@ const spanName = (span) => (span.hours > 48 ? `${span.hours / 24} days` : `${spa
 // plot draws lines over the time of a span. A line is {class, label, points}, or has one value instead of points.
 function plot(title, span, unit, lines, marks) {
   const until = Date.parse(span.until) / 1e3, from = until - span.hours * 3600;
-  lines = lines.filter((l) => l && (l.points?.length || l.value))
-    .map((l) => ({ ...l, points: l.points?.filter(([t]) => t >= from && t <= until) ?? [[from, l.value], [until, l.value]] }));
+  lines = lines.filter((l) => l && (l.points?.length || l.value)).map((l) => ({ ...l,
+    points: l.points?.filter(([t]) => t >= from && t <= until) ?? [[from, l.value], [until, l.value]] }));
   const figure = (content, keys = []) => el("figure", {}, el("figcaption", {}, el("b", {}, title), keys), content);
   const measured = lines.find((l) => l.class === "used")?.points ?? [];
   if (!measured.length) return figure(el("p", { class: "quiet" }, "Cloud Eye has no measurement."));
@@ -229,18 +234,20 @@ function plot(title, span, unit, lines, marks) {
   };
   const long = span.hours > 48, every = long ? 86400 * 3 : 3600 * 6, times = [];
   for (let t = Math.ceil(from / every) * every; t <= until; t += every) times.push(t);
-  const summary = `${title}, last ${spanName(span)}: ${round(Math.min(...values))} to ${round(Math.max(...values))} ${unit}. `
+  const lowest = round(Math.min(...values)), most = round(Math.max(...values));
+  const summary = `${title}, last ${spanName(span)}: ${lowest} to ${most} ${unit}. `
     + lines.map((l) => l.label).join(", ") + marks.map((m) => `. ${m.letter}: ${step(m.change)}`).join("");
   return figure(el("svg", { class: "plot", viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": summary },
     levels.map((v) => [el("path", { class: "grid", d: `M${left} ${y(v)}H${right}` }),
-      el("text", { x: left - 6, y: y(v), dy: 4, "text-anchor": "end" }, round(v))]).flat(),
+      el("text", { x: left - 6, y: y(v), dy: 4, "text-anchor": "end" }, round(v))]),
     times.map((t) => el("text", { x: x(t), y: H - 6, "text-anchor": x(t) > right - 16 ? "end" : "middle" },
       long ? day(t * 1e3) : utc(t * 1e3).slice(11))),
     pieces({ points: measured }).map((p) =>
       el("path", { class: "area", d: `M${p[0].split(" ")[0]} ${lower}L${p.join("L")}V${lower}Z` })),
     marks.map((m) => [el("path", { class: "change", d: `M${x(m.t)} ${upper - 4}V${lower}` }),
-      el("text", { class: "letter", x: x(m.t), y: 12, "text-anchor": "middle" }, m.letter)]).flat(),
-    lines.toReversed().flatMap((l) => pieces(l).map((p) => el("path", { class: `line ${l.class}`, d: `M${p.join("L")}` })))),
+      el("text", { class: "letter", x: x(m.t), y: 12, "text-anchor": "middle" }, m.letter)]),
+    lines.toReversed().map((l) => pieces(l).map((p) =>
+      el("path", { class: `line ${l.class}`, d: `M${p.join("L")}` })))),
   lines.map((l) => el("span", { class: `key ${l.class}` }, l.label)));
 }
 
@@ -257,8 +264,8 @@ function showSeries(a, series) {
       .filter((m) => m.t >= from && m.t <= until).sort((m, n) => m.t - n.t).slice(0, 26)
       .map((m, i) => ({ ...m, letter: String.fromCharCode(65 + i) }));
     const used = span.usedGB ?? [], size = span.sizeGB ?? [], limit = at("storage");
-    const percentPlot = (metric, title) => plot(title, span, "%", [
-      { class: "used", label: `${round(last(span.percent?.[metric] ?? []))} % used`, points: span.percent?.[metric] ?? [] },
+    const percentPlot = (metric, title, points = span.percent?.[metric] ?? []) => plot(title, span, "%", [
+      { class: "used", label: `${round(last(points))} % used`, points },
       at(metric) && { class: "alarm", label: `alarm at ${at(metric)} %`, value: at(metric) }], marks);
     return el("section", { "aria-label": `Last ${spanName(span)}` }, el("h3", {}, `Last ${spanName(span)}`),
       span.error ? notice(`Cannot read from Cloud Eye: ${span.error}`) : el("div", { class: "plots" },
@@ -268,8 +275,8 @@ function showSeries(a, series) {
             points: size.map(([t, v]) => [t, v * limit / 100]) },
           { class: "size", label: `size ${round(last(size))} GB`, points: size }], marks),
         percentPlot("cpu", "CPU"), percentPlot("memory", "Memory")),
-      !span.error && marks.length > 0 && el("ul", { class: "marks" }, marks.map((m) => el("li", {},
-        el("b", {}, m.letter), " ", step(m.change), " ", el("span", { class: "quiet" }, when(endOf(m.change)))))));
+      !span.error && marks.length > 0 && el("ul", { class: "marks small" }, marks.map((m) => el("li", {},
+        el("b", {}, m.letter), " ", step(m.change), " ", quiet(when(endOf(m.change)))))));
   });
 }
 
@@ -277,42 +284,43 @@ function showSeries(a, series) {
 
 function showDatabase(list, series) {
   const d = list.databases[0], a = d.autopilot, j = judge(a), s = a?.status ?? {}, i = s.instance;
-  const time = (t) => (Date.parse(t) > 0 ? [`${utc(t)} `, el("span", { class: "quiet" }, when(t))] : "–");
+  const time = (t) => (Date.parse(t) > 0 ? [`${utc(t)} `, quiet(when(t))] : "–");
   const card = (name, ...content) => el("div", { class: "card" }, el("dt", {}, name), el("dd", {}, content));
-  const outcomes = { Completed: "good", Failed: "bad", Refused: "bad", Reverted: "bad", Lost: "bad", RolledBack: "bad" };
+  const tone = (c) => ({ Completed: "good", Withdrawn: "quiet" })[c.outcome] ?? (c.outcome ? "bad" : "busy");
+  const ruleTone = { ok: "good", alarm: "busy" };
+  const value = (x) => x.valuePercent && ` at ${percent(x.valuePercent)}`;
   const limits = a?.spec?.flavor ?? {};
   const head = [
-    el("p", { class: "state" }, badge(tones[j.state], j.state), " ", el("span", { class: "quiet" }, when(j.since, "for")),
-      el("span", { class: "sentence" }, j.text)),
+    el("p", { class: "state" }, badge(tones[j.state], j.state), quiet(when(j.since, "for")), el("span", {}, j.text)),
     el("dl", { class: "cards" },
       card("Storage", bar(storage(a))),
-      card("Flavor", i?.flavor ?? "–", i && el("div", { class: "small quiet" }, `${i.vcpus ?? "?"} vCPUs, ${i.memoryGB ?? "?"} GB`,
-        limits.maxVCPUs && `, at most ${limits.maxVCPUs} vCPUs`, limits.maxMemoryGB && `, ${limits.maxMemoryGB} GB`)),
+      card("Flavor", i?.flavor ?? "–", i && small(`${i.vcpus ?? "?"} vCPUs, ${i.memoryGB ?? "?"} GB memory`),
+        limits.maxVCPUs && small(`at most ${limits.maxVCPUs} vCPUs`),
+        limits.maxMemoryGB && small(`at most ${limits.maxMemoryGB} GB memory`)),
       card("The Rds requests", d.rds ? `${d.rds.volumeGB} GB` : "There is no Rds",
-        d.rds && el("div", { class: "small quiet" }, d.rds.flavor)),
-      card("Mode", s.effectiveMode ?? a?.spec?.mode ?? "–", el("div", { class: "small quiet" }, `next check ${nextCheck(d, list)}`)),
-      card("Instance", i?.status ?? "–", i && el("div", { class: "small quiet" }, i.id))),
+        d.rds && small(d.rds.flavor)),
+      card("Mode", s.effectiveMode ?? a?.spec?.mode ?? "–", small(`next check ${nextCheck(d, list)}`)),
+      card("Instance", i?.status ?? "–", i && small(i.id))),
   ];
   if (!a) return head;
   const alarms = ["storage", "cpu", "memory"].flatMap((metric) => {
-    const of = (all) => (all ?? []).find((x) => x.metric === metric), r = of(s.alarms?.rules), g = of(s.intake?.signals);
-    return r || g ? [[metric, r ? `${r.thresholdPercent} %` : "no rule", r?.state ? badge(r.state === "alarm" ? "busy"
-      : r.state === "ok" ? "good" : "bad", r.state) : "–", g ? [g.state, g.valuePercent && ` at ${percent(g.valuePercent)}`] : "–",
-    g ? time(g.alarmTime) : "–"]] : [];
+    const of = (all) => all?.find((x) => x.metric === metric), r = of(s.alarms?.rules), g = of(s.intake?.signals);
+    return r || g ? [[metric, r ? `${r.thresholdPercent} %` : "no rule",
+      r?.state ? badge(ruleTone[r.state] ?? "bad", r.state) : "–", g ? [g.state, value(g)] : "–",
+      g ? time(g.alarmTime) : "–"]] : [];
   });
   return [...head,
     el("h2", {}, "Measurements"), showSeries(a, series),
     el("h2", {}, "Conditions"), table("Conditions", ["Condition", "Status", "Reason", "Message", "Since"],
-      (s.conditions ?? []).map((c) => [c.type, c.status, c.reason, c.message, time(c.lastTransitionTime)]), "None yet."),
+      s.conditions?.map((c) => [c.type, c.status, c.reason, c.message, time(c.lastTransitionTime)])),
     el("h2", {}, "Changes"), table("Changes", ["Change", "Outcome", "By", "Because of", "Decided", "Ended"],
-      changesOf(a).map((c) => [step(c), badge(outcomes[c.outcome] ?? (c.outcome ? "quiet" : "busy"), c.outcome || "Pending"),
-        c.by ?? "–", [(c.metrics ?? []).join(", "), c.valuePercent && ` at ${percent(c.valuePercent)}`], time(c.decisionTime),
-        c.outcome ? time(c.completionTime) : "–"]), "None yet."),
+      changesOf(a).map((c) => [step(c), badge(tone(c), c.outcome || "Pending"), c.by ?? "–",
+        [c.metrics?.join(", "), value(c)], time(c.decisionTime), c.outcome ? time(c.completionTime) : "–"])),
     el("h2", {}, "Decisions"), table("Decisions", ["Metric", "Action", "Reason", "Message", "Time"],
-      (s.decisions ?? []).map((x) => [x.metric, x.action, x.reason, x.message,
-        [time(x.lastTime ?? x.time), x.count > 1 && el("span", { class: "quiet" }, ` (${x.count} times)`)]]), "None yet."),
+      s.decisions?.map((x) => [x.metric, x.action, x.reason, x.message,
+        [time(x.lastTime ?? x.time), x.count > 1 && quiet(` (${x.count} times)`)]])),
     el("h2", {}, "Signals and alarm rules"), table("Signals and alarm rules",
-      ["Metric", "Alarm at", "Rule", "Last signal", "Sent"], alarms, "None yet."),
+      ["Metric", "Alarm at", "Rule", "Last signal", "Sent"], alarms),
     el("p", { class: "quiet small" }, "Times are in UTC. The alarm in the plots is that of the present threshold."),
   ];
 }
@@ -336,13 +344,14 @@ function draw(list, name) {
   if (news === shown) return refreshAges();
   shown = news;
   const focused = document.activeElement;
-  const same = { id: focused?.id, href: focused?.getAttribute("href"), state: focused?.dataset?.state, at: focused?.selectionStart };
+  const same = { id: focused?.id, href: focused?.getAttribute("href"), state: focused?.dataset?.state };
+  const at = focused?.selectionStart;
   byId("view").replaceChildren(...(name ? showDatabase(list, series) : showDatabases(list)).flat());
   if (focused?.isConnected) return;
   const again = [...byId("view").querySelectorAll("a, button, input")].find((e) => (same.id ? e.id === same.id
     : same.href ? e.getAttribute("href") === same.href : same.state != null && e.dataset.state === same.state));
   again?.focus({ preventScroll: true });
-  if (same.at != null) again?.setSelectionRange?.(same.at, same.at);
+  if (at != null) again?.setSelectionRange?.(at, at);
 }
 
 // refresh reads what the address names, and draws it. What fails is a notice, and what was read before stays.
@@ -358,7 +367,7 @@ async function refresh() {
     clock = Date.parse(list.time) - readAt;
     byId("version").textContent = visible(list.version);
     if (!list.synced) notices.push("The caches are not filled yet: databases may be missing.");
-    if (!list.reachable) notices.push("The Kubernetes API does not answer: this may be out of date, and nothing can be stored.");
+    if (!list.reachable) notices.push("The Kubernetes API does not answer: nothing can be stored, this may be old.");
     draw(list, name);
     if (name && list.databases[0].autopilot && Date.now() - seriesAt >= everySeries) {
       seriesAt = Date.now();
@@ -376,11 +385,13 @@ async function refresh() {
   if (!paused) timer = setTimeout(() => (document.hidden ? 0 : refresh()), every);
 }
 
+const decode = (text) => { try { return decodeURIComponent(text); } catch { return text; } };
+
 // showAddress shows what the address names.
 function showAddress() {
   if (location.hash && !location.hash.startsWith("#/")) return; // the link to the content
-  const [, namespace, name] = location.hash.split("/").map(decodeURIComponent);
-  byId("title").replaceChildren(...(name ? [el("span", { class: "quiet" }, `${namespace}/`), visible(name)] : ["Databases"]));
+  const [, namespace, name] = location.hash.split("/").map(decode);
+  byId("title").replaceChildren(...(name ? [quiet(namespace, "/"), visible(name)] : ["Databases"]));
   byId("back").hidden = !name;
   document.title = `${name ? visible(`${namespace}/${name}`) : "Databases"} – rds-autopilot`;
   visit++;
