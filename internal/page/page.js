@@ -206,7 +206,7 @@ const W = 380, H = 170, left = 34, right = 374, upper = 20, lower = 148;
 // ticks returns round numbers from 0 to at least max.
 function ticks(max) {
   const size = 10 ** Math.floor(Math.log10(max));
-  const unit = [0.2, 0.25, 0.5, 1, 2.5].find((u) => max / (u * size) <= 4.5) * size;
+  const unit = [0.2, 0.25, 0.5, 1, 2.5].find((u) => max / (u * size) <= 5.5) * size;
   return Array.from({ length: Math.ceil(max / unit - 1e-9) + 1 }, (_, i) => i * unit);
 }
 

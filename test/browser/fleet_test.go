@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http/httptest"
 	"strings"
 	"sync"
@@ -55,9 +56,7 @@ func (f *fleet) add(namespace, name, flavor string, gb, maxGB int, usedPercent f
 			"receivedTime": before(10 * time.Minute),
 		}}},
 	}
-	for field, value := range status {
-		all[field] = value
-	}
+	maps.Copy(all, status)
 	f.addObject(object{
 		"metadata": object{"namespace": namespace, "name": name},
 		"spec":     object{"mode": "Auto", "storage": object{"maxGB": maxGB}},
