@@ -35,8 +35,7 @@ type App struct {
 	kube    *k8s.Cluster
 	cloud   *otc.Cloud
 	leader  prometheus.Gauge
-	page    http.Handler // nil if the status page is switched off
-	leading atomic.Value // string: the pod that leads, as last seen
+	page    http.Handler // nil if the page is switched off
 }
 
 // New connects to Kubernetes and to the cloud and wires the parts. It returns the first error that prevents the start.
@@ -68,8 +67,8 @@ func New(ctx context.Context, config *rest.Config, o Options) (*App, error) {
 	if a.Parts, err = Wire(o, kube, clusterID, api, reg); err != nil {
 		return nil, err
 	}
-	if a.page, err = StatusPage(o, kube, clusterID, api, reg, a.leadingPod); err != nil {
-		return nil, err
+	if o.StatusPage {
+		a.page = newPage(o, kube, api)
 	}
 	return a, a.Watch(kube)
 }
@@ -90,6 +89,8 @@ func (a *App) Run(ctx context.Context, public, private net.Listener) error {
 	adminServer := admin(a.reg, func() bool {
 		return listening.Load() && !stopping.Load() && a.kube.HasSynced() && a.kube.Reachable()
 	}, a.page)
+	// A page that waits for the cloud must not outlast the process: Shutdown would wait for it, and fail.
+	adminServer.BaseContext = func(net.Listener) context.Context { return watching }
 	parts.Go(func() error { return serve(adminServer, private) })
 
 	leaderStopped := make(chan struct{})
@@ -127,13 +128,6 @@ func (a *App) Run(ctx context.Context, public, private net.Listener) error {
 	return errors.Join(parts.Wait(), drained, stopped)
 }
 
-// leadingPod returns the pod that leads, as last seen. It is empty before the first election and without leader
-// election.
-func (a *App) leadingPod() string {
-	pod, _ := a.leading.Load().(string)
-	return pod
-}
-
 // lead runs the controller while this replica leads. After a lost lease it competes for the lease again.
 func (a *App) lead(ctx context.Context) error {
 	if a.kube.WaitForSync(ctx) != nil {
@@ -150,7 +144,6 @@ func (a *App) lead(ctx context.Context) error {
 	}
 	lease := k8s.Lease{
 		Namespace: a.options.LeaseNamespace, Name: a.options.LeaseName, Pod: a.options.Env("POD_NAME"),
-		OnLeader: func(pod string) { a.leading.Store(pod) },
 		OnChange: func(leading bool) {
 			a.log.Info("leadership", zap.Bool("leading", leading))
 			a.leader.Set(0)

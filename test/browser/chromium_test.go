@@ -89,7 +89,8 @@ func (b *tab) observe(event any) {
 			}
 		}
 	case *runtime.EventExceptionThrown:
-		record("an exception: %s in %s", e.ExceptionDetails.Text, e.ExceptionDetails.URL)
+		record("an exception: %s in %s:%d: %s", e.ExceptionDetails.Text, e.ExceptionDetails.URL,
+			e.ExceptionDetails.LineNumber+1, e.ExceptionDetails.Exception.Description)
 	case *cdplog.EventEntryAdded:
 		if e.Entry.Level == cdplog.EntryLevelError || e.Entry.Level == cdplog.EntryLevelWarning {
 			record("the console shows %s: %s %s", e.Entry.Level, e.Entry.Text, e.Entry.URL)
@@ -137,22 +138,6 @@ func run[T any](b *tab, action chromedp.Action[T]) T {
 func eval[T any](b *tab, expression string) T {
 	b.t.Helper()
 	return run(b, chromedp.Evaluate[T](expression))
-}
-
-// reloadUntil reloads a page until an expression about it is true.
-func (b *tab) reloadUntil(page, expression string) {
-	b.t.Helper()
-	for {
-		b.do(chromedp.Navigate(page))
-		if eval[bool](b, expression) {
-			return
-		}
-		select {
-		case <-time.After(500 * time.Millisecond):
-		case <-b.Done():
-			b.t.Fatalf("it never became true that %s", expression)
-		}
-	}
 }
 
 // checkAccessibility fails the test for each barrier that testdata/check.js finds. If AXE names a copy of axe-core, its rules are

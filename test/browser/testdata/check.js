@@ -28,7 +28,7 @@
     for (const el of all(`[${attribute}]`))
       for (const id of el.getAttribute(attribute).split(/\s+/)) if (!ids.has(id)) report(el, `${attribute} names no element`);
 
-  for (const el of all('a[href^="#"]')) if (!ids.has(el.hash.slice(1))) report(el, "a link leads to no element of the page");
+  for (const el of all('a[href^="#"]:not([href^="#/"])')) if (!ids.has(el.hash.slice(1))) report(el, "a link leads to no element of the page");
 
   for (const el of all("input:not([type=hidden]),select,textarea").filter(shown))
     if (![...(el.labels ?? [])].some((l) => l.textContent.trim()) && !el.getAttribute("aria-label")) report(el, "a field has no label");
@@ -40,7 +40,8 @@
   for (const el of all("ul > *,ol > *")) if (el.tagName !== "LI") report(el, "a list has a child that is no item");
   for (const el of all("li")) if (!el.closest("ul,ol")) report(el, "an item is in no list");
   for (const el of all("dl > *")) if (!["DT", "DD", "DIV"].includes(el.tagName)) report(el, "a list of terms has another child");
-  const roles = ["img", "region", "search", "status", "list", "navigation", "alert", "note"];
+  const roles = ["img", "region", "search", "status", "group", // and those of a table whose rows become cards
+    "table", "rowgroup", "row", "columnheader", "rowheader", "cell"];
   for (const el of all("[role]")) if (!roles.includes(el.getAttribute("role"))) report(el, "an unexpected role");
   for (const el of all("[role=region],nav,section")) if (!el.getAttribute("aria-label")) report(el, "a region has no name");
   for (const el of all("[aria-sort]")) if (el.tagName !== "TH") report(el, "aria-sort outside of a header cell");
