@@ -97,6 +97,12 @@ test-browser: ## Test the pages in a headless Chromium: console, keyboard, theme
 	@$(if $(CHROMIUM),,echo "make $@ needs Chromium: apt-get install chromium"; exit 1)
 	@CHROMIUM=$(CHROMIUM) go test -count=1 -timeout 30m ./test/browser
 
+.PHONY: pictures
+pictures: ## Make the pictures of the README, docs/images/*.png, with a headless Chromium
+	@$(if $(CHROMIUM),,echo "make $@ needs Chromium: apt-get install chromium"; exit 1)
+	@CHROMIUM=$(CHROMIUM) go test -count=1 -timeout 30m -run With400Databases ./test/browser
+	@cp .cache/screenshots/{overview,database}-{light,dark}.png docs/images/
+
 .PHONY: soak
 soak: ## Run chaos and new seeds of the swarm for SOAK_TIME (10m), and a flood. SOAK_SEED repeats a run of chaos
 	@go test -run TestNoHistory ./autopilot/decide -rapid.checks=100000
@@ -164,7 +170,7 @@ score: ## Compare the rules with those of other systems. It writes docs/scoreboa
 .PHONY: bench
 bench: ## Measure each step five times, and a message through the binary beside the floor
 	@mkdir -p .cache/bench
-	@go test -run '^$$' -bench . -count 5 ./autopilot/... ./flavors ./internal/status ./k8s | tee .cache/bench/steps.txt
+	@go test -run '^$$' -bench . -count 5 ./autopilot/... ./flavors ./k8s | tee .cache/bench/steps.txt
 	@KUBE=real go test -run '^$$' -bench Messages -benchtime 1x ./test/e2e | tee .cache/bench/messages.txt
 	@go tool -modfile=test/tools/bench/go.mod benchstat .cache/bench/steps.txt
 

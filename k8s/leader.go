@@ -42,8 +42,6 @@ type Lease struct {
 	// tries and sees the last renewal of a killed leader one try late, so that the next replica leads within 20
 	// seconds.
 	RetryPeriod time.Duration
-	// OnLeader is called with the name of the leading pod whenever another pod leads.
-	OnLeader func(pod string)
 	// OnChange is called with true when this replica starts to lead, and with false when it stops.
 	OnChange func(leading bool)
 }
@@ -90,10 +88,6 @@ func (c *Cluster) Lead(ctx context.Context, lease Lease, run func(context.Contex
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(leading context.Context) { term.Do(func() { serve(leading) }) },
 			OnStoppedLeading: func() {},
-			OnNewLeader: func(identity string) {
-				pod, _, _ := strings.Cut(identity, identitySeparator)
-				lease.OnLeader(pod)
-			},
 		},
 	})
 	if err != nil {
@@ -123,9 +117,6 @@ func (l Lease) withDefaults() Lease {
 	}
 	if l.OnChange == nil {
 		l.OnChange = func(bool) {}
-	}
-	if l.OnLeader == nil {
-		l.OnLeader = func(string) {}
 	}
 	return l
 }

@@ -18,7 +18,7 @@ import (
 // gigabyte converts a GB of the cloud to bytes. 10^9 keeps the digits that the cloud shows.
 const gigabyte = 1e9
 
-// notYet is the reason label of an RdsAutopilot without the condition Armed.
+// notYet is the reason label in place of an unknown reason.
 const notYet = "NotYet"
 
 // notReadyAfter is how long the condition Ready may be False before the metric counts the database. Within an hour most
@@ -31,7 +31,7 @@ type statusCollector struct {
 	kube Kubernetes
 	now  func() time.Time
 
-	autopilots, notArmed, notReady, held, confirmed, pending, conditions, readOnly, storage *prometheus.Desc
+	autopilots, notReady, held, confirmed, conditions, readOnly, storage *prometheus.Desc
 }
 
 func newStatusCollector(kube Kubernetes, now func() time.Time) statusCollector {
@@ -43,20 +43,17 @@ func newStatusCollector(kube Kubernetes, now func() time.Time) statusCollector {
 		notReady:   desc("not_ready", "RdsAutopilots whose condition Ready has been False for an hour or more, by its reason now.", "reason"),
 		held:       desc("held_changes", "Changes that an alarm has needed for 15 minutes or more and that are not made, by kind and by the reason that prevents them. ChangePending and AlarmInForce: in progress for an hour or more.", "kind", "reason"),
 		autopilots: desc("autopilots", "RdsAutopilots, by whether an alarm would reach the service.", "armed"),
-		notArmed:   desc("not_armed", "RdsAutopilots whose condition Armed is not True, by its reason. NotYet: not checked yet.", "reason"),
 		readOnly:   desc("read_only", "RdsAutopilots whose database is read-only, by its used space or because it is in STORAGE FULL, without those that are off or have no instance."),
 		storage:    desc("storage_bytes", "Storage of all databases with a known instance. volume: size at their last check; cap: what their policies allow. A GB of the cloud counts as 10^9.", "kind"),
 		confirmed:  desc("subscription_confirmed", "1 if the subscription of the public URL is confirmed, so that alarms reach the service, or if no database is on; else 0."),
-		pending: desc("pending_changes",
-			"Requested changes, by us or by others, that are not completed. stalled: for 15 minutes or more with the instance ACTIVE.", "kind", "stalled"),
 		conditions: desc("conditions", "RdsAutopilots with that condition True. Armed is in rds_autopilot_autopilots.",
 			"type"),
 	}
 }
 
 func (c statusCollector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.autopilots, c.notArmed, c.notReady, c.held, c.confirmed, c.pending,
-		c.conditions, c.readOnly, c.storage} {
+	for _, d := range []*prometheus.Desc{c.autopilots, c.notReady, c.held, c.confirmed, c.conditions, c.readOnly,
+		c.storage} {
 		ch <- d
 	}
 }
@@ -64,9 +61,9 @@ func (c statusCollector) Describe(ch chan<- *prometheus.Desc) {
 func (c statusCollector) Collect(ch chan<- prometheus.Metric) {
 	now := c.now()
 	armed := map[string]int{"true": 0, "false": 0}
-	why, notReady := map[string]int{notYet: 0}, map[string]int{notYet: 0, autopilot.ReadFailed: 0}
+	notReady := map[string]int{notYet: 0, autopilot.ReadFailed: 0}
 	for _, reason := range autopilot.NotArmedReasons() {
-		why[reason], notReady[reason] = 0, 0
+		notReady[reason] = 0
 	}
 	held := map[v1alpha1.ChangeKind]map[string]int{v1alpha1.KindVolume: {notYet: 0}, v1alpha1.KindFlavor: {notYet: 0}}
 	for _, reason := range record.HeldReasons() {
@@ -74,10 +71,6 @@ func (c statusCollector) Collect(ch chan<- prometheus.Metric) {
 	}
 	conditions := map[string]int{v1alpha1.ConditionProgressing: 0, v1alpha1.ConditionLimited: 0,
 		v1alpha1.ConditionContested: 0}
-	pending := map[[2]string]int{}
-	for _, kind := range []v1alpha1.ChangeKind{v1alpha1.KindVolume, v1alpha1.KindFlavor} {
-		pending[[2]string{string(kind), "false"}], pending[[2]string{string(kind), "true"}] = 0, 0
-	}
 	readOnly, volumeGB, capGB := 0, 0, 0
 	c.kube.EachAutopilot(func(a *v1alpha1.RdsAutopilot) {
 		s := &a.Status
@@ -89,11 +82,7 @@ func (c statusCollector) Collect(ch chan<- prometheus.Metric) {
 			capGB += max(autopilot.MaxGB(a.Spec, s.Baseline, int(s.Instance.VolumeGB)),
 				int(s.Instance.VolumeGB)) // a volume above its cap counts as its own cap
 		}
-		is := meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionArmed)
-		armed[strconv.FormatBool(is)]++
-		if !is {
-			why[known(why, reasonOf(a))]++
-		}
+		armed[strconv.FormatBool(meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionArmed))]++
 		ready := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionReady)
 		if ready != nil && ready.Status == metav1.ConditionFalse && now.Sub(ready.LastTransitionTime.Time) >= notReadyAfter {
 			notReady[known(notReady, ready.Reason)]++
@@ -108,17 +97,9 @@ func (c statusCollector) Collect(ch chan<- prometheus.Metric) {
 				conditions[kind]++
 			}
 		}
-		for _, p := range s.Intents() {
-			if progress, _ := autopilot.RecordedProgress(*p, a.Spec.Apply); progress == autopilot.Started && watched(a) {
-				pending[[2]string{string(p.Kind), strconv.FormatBool(autopilot.IsStalled(*p, s.Instance, now))}]++
-			}
-		}
-		for _, u := range s.Unfulfilled {
-			pending[[2]string{string(u.Kind), strconv.FormatBool(autopilot.Overdue(u.SinceTime.Time, s.Instance, now))}]++
-		}
 	})
 	for desc, counts := range map[*prometheus.Desc]map[string]int{
-		c.autopilots: armed, c.notArmed: why, c.notReady: notReady, c.conditions: conditions,
+		c.autopilots: armed, c.notReady: notReady, c.conditions: conditions,
 	} {
 		for label, n := range counts {
 			ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(n), label)
@@ -136,9 +117,6 @@ func (c statusCollector) Collect(ch chan<- prometheus.Metric) {
 		for reason, n := range reasons {
 			ch <- prometheus.MustNewConstMetric(c.held, prometheus.GaugeValue, float64(n), string(kind), reason)
 		}
-	}
-	for labels, n := range pending {
-		ch <- prometheus.MustNewConstMetric(c.pending, prometheus.GaugeValue, float64(n), labels[0], labels[1])
 	}
 }
 

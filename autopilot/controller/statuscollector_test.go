@@ -84,18 +84,9 @@ func TestStatusCollectorCountsEveryDatabaseOnce(t *testing.T) {
 		a.Status.Instance = &v1alpha1.Instance{Status: "ACTIVE"}
 		return a
 	}
-	intent := func(kind v1alpha1.ChangeKind, age time.Duration) *v1alpha1.Intent {
-		at := metav1.NewMicroTime(now.Add(-age))
-		return &v1alpha1.Intent{Kind: kind, DecisionTime: at, AskedTime: &at}
-	}
 	growing := with(metav1.ConditionTrue, "AlarmsInPlace")
 	growing.Status.Conditions = append(growing.Status.Conditions,
 		metav1.Condition{Type: v1alpha1.ConditionLimited, Status: metav1.ConditionTrue})
-	growing.Status.Pending = intent(v1alpha1.KindVolume, 14*time.Minute)
-	growing.Status.Overtaken = intent(v1alpha1.KindFlavor, 15*time.Minute)
-	growing.Status.Unfulfilled = []v1alpha1.Unfulfilled{
-		{Kind: v1alpha1.KindVolume, To: "105", SinceTime: metav1.NewTime(now.Add(-15 * time.Minute))},
-	}
 	growing.Status.Instance.VolumeGB, growing.Spec.Storage.MaxGB = 50, 4000
 	off := with(metav1.ConditionFalse, "NotEnabled")
 	off.Status.ReadOnly = &v1alpha1.ReadOnly{}
@@ -109,8 +100,6 @@ func TestStatusCollectorCountsEveryDatabaseOnce(t *testing.T) {
 	maps.DeleteFunc(got, func(name string, _ float64) bool { return strings.HasPrefix(name, "not_ready") })
 	want := map[string]float64{
 		"autopilots false": 5, "autopilots true": 1, "conditions Limited": 1,
-		"not_armed CloudUnreachable": 1, "not_armed NotEnabled": 1, "not_armed NotYet": 2, "not_armed SubscriptionPending": 1,
-		"pending_changes Flavor true": 1, "pending_changes Volume false": 1, "pending_changes Volume true": 1,
 		"read_only": 1, "storage_bytes cap": 4.1e12, "storage_bytes volume": 1.5e11,
 		"subscription_confirmed": 1, // no topic is recorded
 	}

@@ -5,6 +5,7 @@ package smn
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -14,14 +15,12 @@ import (
 	"slices"
 	"syscall"
 	"time"
-
-	"github.com/mcsps/rds-autopilot/internal/trust"
 )
 
 // ClientOptions are the options of NewClient. Their zero values are the system's roots, no proxy and public addresses
 // only.
 type ClientOptions struct {
-	Roots trust.Roots
+	Roots *x509.CertPool
 	// Proxy returns the proxy of a request, or nil. A proxy resolves the name by itself, so only the list of hosts limits
 	// what is fetched through it.
 	Proxy func(*http.Request) (*url.URL, error)
@@ -35,7 +34,7 @@ type ClientOptions struct {
 func NewClient(hosts Hosts, o ClientOptions) *http.Client {
 	base := func() *http.Transport {
 		return &http.Transport{
-			TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
+			TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: o.Roots},
 			MaxResponseHeaderBytes: 64 << 10,
 			IdleConnTimeout:        time.Minute,
 			ForceAttemptHTTP2:      true,
@@ -45,7 +44,7 @@ func NewClient(hosts Hosts, o ClientOptions) *http.Client {
 	direct.DialContext, proxied.Proxy = dialer{hosts, o.Private}.dial, o.Proxy
 	return &http.Client{
 		Timeout:   certFetchLimit, // for the whole request
-		Transport: transport{trust.NewTransport(direct, o.Roots), trust.NewTransport(proxied, o.Roots), o.Proxy},
+		Transport: transport{direct, proxied, o.Proxy},
 	}
 }
 

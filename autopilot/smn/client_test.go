@@ -14,15 +14,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
-
-	"github.com/mcsps/rds-autopilot/internal/trust"
 )
 
 // only returns roots that trust one server.
-func only(server *httptest.Server) trust.Roots {
+func only(server *httptest.Server) *x509.CertPool {
 	pool := x509.NewCertPool()
 	pool.AddCert(server.Certificate())
-	return func() (*x509.CertPool, error) { return pool, nil }
+	return pool
 }
 
 // tunnel is a proxy that connects every name to one server, and records its requests.

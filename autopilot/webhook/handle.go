@@ -47,13 +47,11 @@ func (r *Receiver) handle(ctx context.Context, w http.ResponseWriter, req *http.
 	return o
 }
 
-// receive checks and stores a message. It counts a panic and answers 503, so the process continues and SMN repeats the
-// message.
+// receive checks and stores a message. It answers a panic with 503, so the process continues and SMN repeats the message.
 func (r *Receiver) receive(ctx context.Context, body []byte) (o outcome) {
 	m := &message{body: body}
 	defer func() {
 		if p := recover(); p != nil {
-			r.meters.panics.Inc()
 			o.result, o.err = resultUnavailable, fmt.Errorf("panic: %T", p) // not its text, which may be the sender's
 			r.sampled.Error("panic while receiving", zap.Error(o.err), zap.Stack("stack"))
 		}

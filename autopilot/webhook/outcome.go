@@ -123,7 +123,6 @@ func (o outcome) log(log *zap.Logger) {
 type meters struct {
 	notifications *prometheus.CounterVec
 	duration      prometheus.Histogram
-	panics        prometheus.Counter
 }
 
 // typeOther is the label of every unknown type, because senders must not be able to add labels.
@@ -140,17 +139,13 @@ func newMeters(reg prometheus.Registerer) *meters {
 			Help:    "Time from a message's arrival to its answer. SMN gives up after 5 seconds.",
 			Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2, 3, 4, 5},
 		}),
-		panics: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "rds_autopilot_receiver_panics_total",
-			Help: "Panics while receiving a message. Each was answered 503.",
-		}),
 	}
 	for _, t := range []smn.Type{smn.TypeNotification, smn.TypeConfirmation, smn.TypeUnsubscribed, typeOther} {
 		for _, r := range results() {
 			m.notifications.WithLabelValues(string(t), string(r))
 		}
 	}
-	reg.MustRegister(m.notifications, m.duration, m.panics)
+	reg.MustRegister(m.notifications, m.duration)
 	return m
 }
 

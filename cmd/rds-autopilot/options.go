@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/mcsps/rds-autopilot/internal/app"
-	"github.com/mcsps/rds-autopilot/internal/trust"
+	"github.com/mcsps/rds-autopilot/internal/otc"
 	"github.com/mcsps/rds-autopilot/k8s"
 )
 
@@ -72,9 +72,9 @@ func (o *options) smn(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.ConfirmHosts, "smn-confirm-hosts", nil,
 		"exact `host[:port]` of the confirmation links, comma separated; host=NETWORK allows private addresses; empty means "+
 			app.Console+" in eu-de and eu-nl; required elsewhere")
-	fs.Func("smn-ca-file", "PEM `file` with more trust roots for those hosts, read again when it changes; the system's stay valid",
+	fs.Func("smn-ca-file", "PEM `file` with more trust roots for those hosts; the system's stay valid",
 		func(file string) (err error) {
-			o.Roots, err = trust.File(file)
+			o.Roots, err = otc.TrustRoots(file)
 			return err
 		})
 }

@@ -56,7 +56,7 @@ Durations have a unit: 30s, 5m, 1h30m. Cloud credentials come from OS_* variable
 	fs.StringVar(&o.AdminAddr, "admin-addr", ":9090",
 		"`address` of the status page, /metrics, /healthz and /readyz; do not make it public")
 	fs.BoolVar(&o.StatusPage, "status-page", o.StatusPage,
-		"serve a page with every database and this replica's health at / of the admin address")
+		"serve a page with every database at / of the admin address")
 	o.connection(fs)
 	fs.StringSliceVar(&o.Namespaces, "watch-namespaces", nil, "comma separated `namespaces` to watch, besides the own one; empty means all")
 	fs.BoolVar(&o.LeaderElect, "leader-elect", o.LeaderElect, "elect a leader among the replicas; only the leader decides")

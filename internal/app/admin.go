@@ -30,20 +30,11 @@ func leaderGauge(reg prometheus.Registerer) prometheus.Gauge {
 	return g
 }
 
-func kubernetesGauges(reg prometheus.Registerer, reachable func() bool, refused func() []string) {
+func kubernetesGauge(reg prometheus.Registerer, refused func() []string) {
 	reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "rds_autopilot_refused_namespaces",
 		Help: "Watched namespaces that the Kubernetes API does not let this replica list. Nothing in them is managed. The log names them.",
 	}, func() float64 { return float64(len(refused())) }))
-	reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "rds_autopilot_kubernetes_reachable",
-		Help: "1 if the Kubernetes API answered recently, else 0. While it is 0, nothing can be stored.",
-	}, func() float64 {
-		if reachable() {
-			return 1
-		}
-		return 0
-	}))
 }
 
 // admin returns the server of the admin address, which is not public. page is the status page, or nil if it is switched

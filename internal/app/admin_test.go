@@ -19,8 +19,7 @@ func TestAdminServesPageBesideMetricsAndProbes(t *testing.T) {
 		want, without int
 	}{
 		{path: "/", want: http.StatusTeapot, without: http.StatusNotFound},
-		{path: "/databases/shop/orders", want: http.StatusTeapot, without: http.StatusNotFound},
-		{path: "/health", want: http.StatusTeapot, without: http.StatusNotFound},
+		{path: "/api/databases/shop/orders", want: http.StatusTeapot, without: http.StatusNotFound},
 		{path: "/healthz", want: http.StatusOK, without: http.StatusOK},
 		{path: "/readyz", want: http.StatusServiceUnavailable, without: http.StatusServiceUnavailable},
 		{path: "/metrics", want: http.StatusOK, without: http.StatusOK},
@@ -89,7 +88,7 @@ func TestPagesAreServedForOwnHostsAndSitesOnly(t *testing.T) {
 		{host: "evil.example:9090", site: "same-origin", mode: "cors", dest: "empty"},
 	} {
 		for path, open := range map[string]bool{
-			"/": false, "/databases/a/b": false, "/status.js": false, "/metrics": true, "/readyz": true,
+			"/": false, "/api/databases/a/b": false, "/page.js": false, "/metrics": true, "/readyz": true,
 		} {
 			r := httptest.NewRequest(http.MethodGet, path, nil)
 			r.Host = tc.host

@@ -38,8 +38,7 @@ type App struct {
 	kube    *k8s.Cluster
 	cloud   *otc.Cloud
 	leader  prometheus.Gauge
-	page    http.Handler // nil if the status page is switched off
-	leading atomic.Value // string: the pod that leads, as last seen
+	page    http.Handler // nil if the page is switched off
 }
 
 // New connects to Kubernetes and to the cloud and wires the parts. It returns the first error that prevents the start.
@@ -63,9 +62,12 @@ func New(ctx context.Context, config *rest.Config, o Options) (*App, error) {
 		return nil, err
 	}
 	a := &App{options: o, log: o.Log, reg: reg, kube: kube, cloud: api, leader: leaderGauge(reg)}
-	kubernetesGauges(reg, kube.Reachable, kube.RefusedNamespaces)
+	kubernetesGauge(reg, kube.RefusedNamespaces)
 	if a.Parts, err = Wire(o, kube, clusterID, api, reg); err != nil {
 		return nil, err
+	}
+	if o.StatusPage {
+		a.page = newPage(o, kube, api)
 	}
 	return a, a.Watch(kube)
 }
@@ -86,6 +88,8 @@ func (a *App) Run(ctx context.Context, public, private net.Listener) error {
 	adminServer := admin(a.reg, func() bool {
 		return listening.Load() && !stopping.Load() && a.kube.HasSynced() && a.kube.Reachable()
 	}, a.page)
+	// A page that waits for the cloud must not outlast the process: Shutdown would wait for it, and fail.
+	adminServer.BaseContext = func(net.Listener) context.Context { return watching }
 	parts.Go(func() error { return serve(adminServer, private) })
 
 	leaderStopped := make(chan struct{})
@@ -123,13 +127,6 @@ func (a *App) Run(ctx context.Context, public, private net.Listener) error {
 	return errors.Join(parts.Wait(), drained, stopped)
 }
 
-// leadingPod returns the pod that leads, as last seen. It is empty before the first election and without leader
-// election.
-func (a *App) leadingPod() string {
-	pod, _ := a.leading.Load().(string)
-	return pod
-}
-
 // lead runs the controller while this replica leads. After a lost lease it competes for the lease again.
 func (a *App) lead(ctx context.Context) error {
 	if a.kube.WaitForSync(ctx) != nil {
@@ -142,7 +139,6 @@ func (a *App) lead(ctx context.Context) error {
 	}
 	lease := k8s.Lease{
 		Namespace: a.options.LeaseNamespace, Name: leaseName, Pod: a.options.Env("POD_NAME"),
-		OnLeader: func(pod string) { a.leading.Store(pod) },
 		OnChange: func(leading bool) {
 			a.log.Info("leadership", zap.Bool("leading", leading))
 			a.leader.Set(0)

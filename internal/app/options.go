@@ -3,6 +3,7 @@
 package app
 
 import (
+	"crypto/x509"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -12,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
-	"github.com/mcsps/rds-autopilot/internal/trust"
 	"github.com/mcsps/rds-autopilot/k8s"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
@@ -31,7 +31,7 @@ type Options struct {
 	ConfirmHosts []string
 	// PrivateHosts are the private addresses that those hosts may have. Validate moves them here from the lists.
 	PrivateHosts map[string][]netip.Prefix
-	Roots        trust.Roots // for those hosts; nil means the system's
+	Roots        *x509.CertPool // for those hosts; nil means the system's
 	// SMNClient replaces the clients that fetch certificates and confirm, which limit hosts, size and time. Only tests set
 	// it.
 	SMNClient     *http.Client

@@ -4,17 +4,17 @@ package otc
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 	"time"
 
 	"go.uber.org/zap"
-
-	"github.com/mcsps/rds-autopilot/internal/trust"
 )
 
 // account holds the credentials (user or access key), project and region, from OS_* and clouds.yaml.
@@ -129,10 +129,9 @@ func (a account) validated(authType string, token bool) (account, error) {
 // httpTransport returns the pool of connections that all requests share.
 func (a account) httpTransport(log *zap.Logger) (http.RoundTripper, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
-	var roots trust.Roots
 	if a.caFile != "" {
 		var err error
-		if roots, err = trust.File(a.caFile); err != nil {
+		if config.RootCAs, err = TrustRoots(a.caFile); err != nil {
 			return nil, fmt.Errorf("cloud credentials: OS_CACERT: %w", err)
 		}
 	}
@@ -140,7 +139,7 @@ func (a account) httpTransport(log *zap.Logger) (http.RoundTripper, error) {
 		log.Warn("the cloud's TLS certificates are not verified, because OS_INSECURE is set")
 		config.InsecureSkipVerify = true
 	}
-	return trust.NewTransport(&http.Transport{
+	return &http.Transport{
 		Proxy:               http.ProxyFromEnvironment,
 		DialContext:         (&net.Dialer{Timeout: 5 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
 		TLSClientConfig:     config,
@@ -148,5 +147,21 @@ func (a account) httpTransport(log *zap.Logger) (http.RoundTripper, error) {
 		ForceAttemptHTTP2:   true,
 		MaxIdleConnsPerHost: 8,
 		IdleConnTimeout:     90 * time.Second,
-	}, roots), nil
+	}, nil
+}
+
+// TrustRoots returns the system's trust roots and those of a PEM file.
+func TrustRoots(file string) (*x509.CertPool, error) {
+	pem, err := os.ReadFile(file) //nolint:gosec // the administrator names it
+	if err != nil {
+		return nil, fmt.Errorf("read trust roots: %w", err)
+	}
+	pool, err := x509.SystemCertPool()
+	if err != nil {
+		pool = x509.NewCertPool()
+	}
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("read trust roots: %s contains no certificate", file)
+	}
+	return pool, nil
 }

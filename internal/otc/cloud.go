@@ -24,7 +24,7 @@ import (
 	"github.com/mcsps/rds-autopilot/internal/shorten"
 )
 
-// spareBurst is how many requests a sparing Cloud may send at once: as many as one plan needs.
+// spareBurst is how many requests a sparing Cloud may send at once: the measurements of five databases.
 const spareBurst = 10
 
 // validID matches ids, URNs and names of engines.

@@ -44,13 +44,12 @@ type transport struct {
 	requests *prometheus.CounterVec
 	log      *zap.Logger
 	now      func() time.Time
-	failures *failures
 }
 
 func newTransport(base http.RoundTripper, o Options, requests *prometheus.CounterVec) *transport {
 	t := &transport{
 		base: base, limits: map[service]*rate.Limiter{}, rate: rate.Limit(o.Rate), ops: operations(), requests: requests,
-		log: o.Log, now: o.Now, failures: &failures{last: map[service]Failure{}},
+		log: o.Log, now: o.Now,
 	}
 	burst := int(math.Ceil(o.Rate))
 	for _, is := range t.ops {
@@ -89,7 +88,6 @@ func (c call) RoundTrip(req *http.Request) (*http.Response, error) {
 		if err == nil {
 			return resp, nil
 		}
-		c.failed(err)
 		var fault *Error
 		if !errors.As(err, &fault) {
 			return nil, err

@@ -97,7 +97,7 @@ func TestServiceRecoversFromOutages(t *testing.T) {
 			armed := meta.FindStatusCondition(a.Status.Conditions, v1alpha1.ConditionArmed)
 			return len(a.Status.Intake.Signals) > 0 && armed != nil && armed.Reason == "CloudUnreachable"
 		})
-		waitMetric(t, p, 1, "rds_autopilot_not_armed", "reason=CloudUnreachable")
+		waitMetric(t, p, 1, "rds_autopilot_autopilots", "armed=false")
 		// The topic has another name.
 		body := w.Cloud.Sign(simcloud.Envelope{
 			Type: "Notification", MessageID: strings.Repeat("e", 32), TopicURN: w.TopicURN() + "x", Message: "{}",
@@ -114,10 +114,10 @@ func TestServiceRecoversFromOutages(t *testing.T) {
 			return len(a.Status.Changes) == 1 && a.Status.Changes[0].To == "110" && world.Armed(a)
 		})
 		waitMetric(t, p, 1, "rds_autopilot_cloud_logged_in")
-		waitMetric(t, p, 0, "rds_autopilot_not_armed", "reason=CloudUnreachable")
+		waitMetric(t, p, 0, "rds_autopilot_autopilots", "armed=false")
 		w.Cloud.ExpireTokens()
 		waitSweeps(t, p, 2) // the service renews the expired token
-		waitMetric(t, p, 0, "rds_autopilot_not_armed")
+		waitMetric(t, p, 0, "rds_autopilot_autopilots", "armed=false")
 	})
 
 	t.Run("without the API server, messages are answered 503 until it is back", func(t *testing.T) {
@@ -128,7 +128,6 @@ func TestServiceRecoversFromOutages(t *testing.T) {
 		}
 		post(t, 2, 503)
 		waitStatus(t, p, "/readyz", 503)
-		waitMetric(t, p, 0, "rds_autopilot_kubernetes_reachable")
 		post(t, 3, 503)
 		waitStatus(t, p, "/healthz", 200)
 		if err := w.Kube.ResumeAPIServer(); err != nil {

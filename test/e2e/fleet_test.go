@@ -71,12 +71,7 @@ func newFleet(b *testing.B, size int) *fleet {
 		b.Fatal(err)
 	}
 	f.clusterID = string(system.GetUID())
-	env := map[string]string{}
-	for _, pair := range f.Cloud.Env() {
-		key, value, _ := strings.Cut(pair, "=")
-		env[key] = value
-	}
-	if f.cloud, err = otc.Connect(b.Context(), otc.Options{Env: func(k string) string { return env[k] }, Rate: 1e6}); err != nil {
+	if f.cloud, err = cloudClient(b.Context(), f.World); err != nil {
 		b.Fatal(err)
 	}
 	progress("creating %d databases", size)
@@ -87,6 +82,16 @@ func newFleet(b *testing.B, size int) *fleet {
 	defer f.stop(b, p)
 	f.all = f.waitForAll(b, "armed", world.Armed)
 	return f
+}
+
+// cloudClient returns the access of a person to the cloud of a world.
+func cloudClient(ctx context.Context, w *world.World) (*otc.Cloud, error) {
+	env := map[string]string{}
+	for _, pair := range w.Cloud.Env() {
+		key, value, _ := strings.Cut(pair, "=")
+		env[key] = value
+	}
+	return otc.Connect(ctx, otc.Options{Env: func(k string) string { return env[k] }, Rate: 1e6})
 }
 
 // progress prints a line at once. What a benchmark logs is printed at its end.

@@ -138,8 +138,8 @@ func TestNoSecretIsEverShown(t *testing.T) {
 		}
 		shown[name] = string(text)
 	}
-	statusPage := "/databases/" + db.Namespace + "/" + db.Name
-	for _, path := range []string{"/metrics", "/readyz", "/healthz", "/", "/health", statusPage} {
+	database := "/api/databases/" + db.Namespace + "/" + db.Name
+	for _, path := range []string{"/metrics", "/readyz", "/healthz", "/", "/api/databases", database, database + "/series"} {
 		_, text, err := p.Get(ctx, path)
 		if err != nil {
 			t.Fatal(err)
@@ -148,8 +148,8 @@ func TestNoSecretIsEverShown(t *testing.T) {
 	}
 	shown["the log"] = logOf(p)
 	for place, want := range map[string]string{
-		"the log": `"result":"forged"`, "events": "secretive", "/metrics": "rds_autopilot_", "plan": "secretive", "/": "secretive", "/health": "forged",
-		statusPage: "GrowVolume", "the RdsAutopilot": "secretive",
+		"the log": `"result":"forged"`, "events": "secretive", "/metrics": "rds_autopilot_", "plan": "secretive", "/": "page.js",
+		"/api/databases": "secretive", database: "GrowVolume", database + "/series": "usedGB", "the RdsAutopilot": "secretive",
 	} {
 		if !strings.Contains(shown[place], want) {
 			t.Errorf("%s lacks %s, so it proves nothing:\n%.2000s", place, want, shown[place])

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"io"
 	"net"
@@ -12,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
 	"github.com/mcsps/rds-autopilot/test/world"
 )
 
@@ -55,6 +57,42 @@ func TestDrainingReplicaAnswersAndReleasesTheLease(t *testing.T) {
 	}
 	if code, err := first.Wait(world.Within(t)); err != nil || code == 0 {
 		t.Errorf("exit code %d, %v, want the end that a second signal makes", code, err)
+	}
+}
+
+// A person looks at a database while the cloud hangs. That must not make the end of the process a failure.
+func TestPageThatWaitsForTheCloudDoesNotFailTheExit(t *testing.T) {
+	asked := make(chan struct{}, 1)
+	o := world.Options{}
+	o.Cloud.Fault = func(r *http.Request) *simcloud.Fault {
+		body, _ := io.ReadAll(r.Body) // an error means that the client has gone
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		if !bytes.Contains(body, []byte(`"period":"300"`)) { // the averages of the plots
+			return nil
+		}
+		asked <- struct{}{}
+		return &simcloud.Fault{Hang: true}
+	}
+	w := start(t, o)
+	p := w.MustServe(t, "--drain-delay", "0s")
+	db := w.MustAdd(t, world.Database{Name: "seen", Flavor: "rds.mysql.n1.large.4", VolumeGB: 40, Autopilot: true})
+	if _, err := db.WaitAutopilot(world.Within(t), "it is armed", world.Armed); err != nil {
+		t.Fatal(err)
+	}
+	status := make(chan int, 1)
+	go func() {
+		code, _, _ := p.Get(world.Within(t), "/api/databases/"+db.Namespace+"/"+db.Name+"/series") // 0 after an error
+		status <- code
+	}()
+	<-asked
+	if err := p.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if code, err := p.Wait(world.Within(t)); err != nil || code != 0 {
+		t.Errorf("exit code %d, %v", code, err)
+	}
+	if got := <-status; got != http.StatusServiceUnavailable {
+		t.Errorf("the page got %d", got)
 	}
 }
 

@@ -211,19 +211,19 @@ func TestPrometheusShowsPanelsAndFiresAlerts(t *testing.T) {
 			t.Fatalf("a forged message: %d, %v", status, err)
 		}
 	}
-	p.wait(t, "forged messages are reported", changed, "RdsAutopilotForgedMessages")
+	p.wait(t, "forged messages are reported", changed, "RdsAutopilotMessagesRejected")
 
 	if err := db.PatchAutopilot(world.Within(t), `{"spec":{"storage":{"maxGB":50}}}`); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.SetWorkload(simcloud.Workload{UsedGB: 43}); err != nil {
+	if err := db.SetWorkload(simcloud.Workload{UsedGB: 47}); err != nil {
 		t.Fatal(err)
 	}
-	p.wait(t, "a database at its limit is reported", changed, "RdsAutopilotCapReached", "RdsAutopilotForgedMessages")
+	p.wait(t, "a read-only database is reported", changed, "RdsAutopilotMessagesRejected", "RdsAutopilotReadOnly")
 
 	if err := service.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	// The forged messages count for an hour.
-	p.wait(t, "the missing service is reported", changed, "RdsAutopilotDown", "RdsAutopilotForgedMessages")
+	p.wait(t, "the missing service is reported", changed, "RdsAutopilotDown", "RdsAutopilotMessagesRejected")
 }

@@ -11,7 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
@@ -150,14 +149,4 @@ func (r *release) runHook(pod corev1.Pod) (code int, output string) {
 	_, kubeconfig := serviceAccountAccess(r.t, r.w, releaseName, pod.Spec.ServiceAccountName)
 	container := pod.Spec.Containers[0]
 	return runBinary(r.t, r.w, append(container.Args, "--kubeconfig", kubeconfig), r.environment(container))
-}
-
-// setMode changes the mode in the Deployment, as kubectl set env does.
-func (r *release) setMode(mode string) {
-	r.t.Helper()
-	patch := `{"spec":{"template":{"spec":{"containers":[{"name":"rds-autopilot","env":[{"name":"RDS_AUTOPILOT_MODE","value":"` + mode + `"}]}]}}}}`
-	_, err := r.client.AppsV1().Deployments(releaseName).Patch(world.Within(r.t), releaseName, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
-	if err != nil {
-		r.t.Fatal(err)
-	}
 }

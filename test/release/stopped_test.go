@@ -110,7 +110,7 @@ func TestUpgradeFollowsAnEmergencyStop(t *testing.T) {
 		t.Errorf("after the rollback the Deployment has %s, want 2 replicas with mode Auto", got)
 	}
 	h.run(h.args("upgrade")...) // Helm owns the fields again
-	h.run("uninstall", releaseName, "--namespace", h.namespace, "--no-hooks")
+	h.run("uninstall", releaseName, "--namespace", h.namespace)
 }
 
 // TestFailedFirstInstallationIsRemoved uses an image that cannot be pulled. Helm removes the release, or leaves it failed.
@@ -121,7 +121,7 @@ func TestFailedFirstInstallationIsRemoved(t *testing.T) {
 		t.Errorf("after --rollback-on-failure, there is still %s", left)
 	}
 	h.failedOutput(h.args("upgrade", "--install", "--wait", "--timeout", "10s", "--set", "image.tag=missing")...)
-	h.run("uninstall", releaseName, "--namespace", h.namespace)
+	h.run("uninstall", releaseName, "--namespace", h.namespace, "--wait")
 }
 
 // TestAnotherReleaseTakesTheDefinitionOver installs the chart a second time, with another name and in another namespace.
@@ -131,26 +131,10 @@ func TestAnotherReleaseTakesTheDefinitionOver(t *testing.T) {
 		return append(h.args("install", "--set", "crds.enabled=true", "--set", "fullnameOverride=of-"+h.namespace[max(0, len(h.namespace)-20):]), more...)
 	}
 	first.run(install(first, "--take-ownership", "--force-conflicts")...)
-	first.run("uninstall", releaseName, "--namespace", first.namespace, "--no-hooks")
-	if !guardedBy(t, first) {
-		t.Error("the definition has stayed without its guard")
-	}
+	first.run("uninstall", releaseName, "--namespace", first.namespace)
 	if text := second.failedOutput(install(second)...); !strings.Contains(text, "invalid ownership metadata") {
 		t.Errorf("without --take-ownership, Helm prints %s", text)
 	}
 	second.run(install(second, "--take-ownership", "--force-conflicts")...)
-	if !guardedBy(t, second) {
-		t.Error("nothing guards the definition of the second release")
-	}
-	second.run("uninstall", releaseName, "--namespace", second.namespace, "--no-hooks")
-}
-
-// guardedBy reports whether the guard of the definition exists and belongs to a release. Before Kubernetes 1.30 there is none.
-func guardedBy(t *testing.T, h helmIn) bool {
-	t.Helper()
-	if kubeMinor(t, shared.Cluster(t).Config()) < firstWithPolicies {
-		return true
-	}
-	policy, err := h.client.AdmissionregistrationV1().ValidatingAdmissionPolicies().Get(world.Within(t), "newest."+definition, metav1.GetOptions{})
-	return err == nil && policy.Annotations["meta.helm.sh/release-namespace"] == h.namespace
+	second.run("uninstall", releaseName, "--namespace", second.namespace)
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,13 +14,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+	"github.com/mcsps/rds-autopilot/test/apiserver"
 	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
 	"github.com/mcsps/rds-autopilot/test/world"
 )
@@ -130,7 +132,7 @@ func TestInstallUpgradeOffUninstall(t *testing.T) {
 	asked := database(t, w, "shop", "asked", true) // by its Rds
 	waitArmed(t, asked, byHand)
 	installed := r.uids()
-	if len(installed) != 6 || len(cloudObjects(w)) != 10 {
+	if len(installed) != 6 || len(cloudObjects(w)) != 8 {
 		t.Fatalf("%v, and in the cloud %q", slices.Sorted(maps.Keys(installed)), cloudObjects(w))
 	}
 
@@ -159,45 +161,18 @@ func TestInstallUpgradeOffUninstall(t *testing.T) {
 	if diff := cmp.Diff(installed, r.uids()); diff != "" {
 		t.Errorf("after the upgrade (-before +after):\n%s", diff)
 	}
-	if n := len(cloudObjects(w)); n != 10 {
+	if n := len(cloudObjects(w)); n != 8 {
 		t.Errorf("after the upgrade %d things are in the cloud: %q", n, cloudObjects(w))
 	}
 
-	uninstall := func() (output string, err error) {
-		t.Helper()
-		out, err := command(t, r.helmEnv(), tool(t, "helm"), "--namespace", releaseName, "uninstall", releaseName).CombinedOutput()
-		return string(out), err
-	}
-	checkUninstallRefused := func() {
-		t.Helper()
-		if output, err := uninstall(); err == nil || !strings.Contains(output, "databases-need-the-service") {
-			t.Errorf("before it is off, helm uninstall returns %v: %s", err, output)
-		}
-		deployment, err := r.client.AppsV1().Deployments(releaseName).Get(world.Within(t), releaseName, metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		pod := corev1.Pod{Spec: deployment.Spec.Template.Spec}
-		pod.Spec.Containers[0].Args = []string{"uninstall-check"} // as in kubectl exec
-		code, output := r.runHook(pod)
-		if code != 1 || !strings.Contains(output, "shop/asked, shop/by-hand") || !strings.Contains(output, "RDS_AUTOPILOT_MODE=Off") {
-			t.Errorf("uninstall-check ends with %d: %s", code, output)
-		}
-	}
-	checkUninstallRefused()
-	r.helm("rollback", releaseName, "2") // as the check advises to keep the service
+	r.helm("rollback", releaseName, "1")
 	r.helm("upgrade", releaseName, "deploy/chart", "--values", r.values, "--set-string", "mode=Off")
 	third := r.serve()
 	stop(t, second)
-	waitReleased(t, asked, byHand)
-	if left := cloudObjects(w); len(left) > 0 {
-		t.Errorf("off, and in the cloud there is still %q", left)
-	}
+	waitNothingLeft(t, w)
 	stop(t, third)
 
-	if output, err := uninstall(); err != nil {
-		t.Errorf("once it is off, helm uninstall returns %v: %s", err, output)
-	}
+	r.helm("uninstall", releaseName, "--wait")
 	if diff := cmp.Diff(installed, r.uids()); diff != "" {
 		t.Errorf("after the uninstallation (-before +after):\n%s", diff)
 	}
@@ -213,22 +188,63 @@ func TestInstallUpgradeOffUninstall(t *testing.T) {
 		}
 	}
 
-	// A second installation serves the same objects.
+	// A second installation serves the same objects. It is uninstalled while they need it.
 	r.helm("install", releaseName, "deploy/chart", "--values", r.values)
 	fourth := r.serve()
 	waitArmed(t, asked, byHand)
 	if diff := cmp.Diff(installed, r.uids()); diff != "" {
 		t.Errorf("installed again (-before +after):\n%s", diff)
 	}
-
-	// After a refused uninstallation, the service is switched off as the check advises.
-	checkUninstallRefused()
-	r.setMode("Off")
-	fifth := r.serve()
+	r.helm("uninstall", releaseName, "--wait")
 	stop(t, fourth)
-	waitReleased(t, asked, byHand)
+	r.deleteNow(v1alpha1.GroupVersion().WithResource(v1alpha1.Resource), "shop", "asked")
+	r.deleteNow(v1alpha1.GroupVersion().WithResource(v1alpha1.Resource), "shop", "by-hand")
+
+	// The third one finds what the second one has left in the cloud.
+	r.helm("install", releaseName, "deploy/chart", "--values", r.values)
+	fifth := r.serve()
+	waitNothingLeft(t, w)
 	stop(t, fifth)
-	if output, err := uninstall(); err != nil {
-		t.Errorf("switched off in the Deployment, helm uninstall returns %v: %s", err, output)
+}
+
+// deleteNow deletes an object, and fails the test if the object waits for anybody.
+func (r *release) deleteNow(resource schema.GroupVersionResource, namespace, name string) {
+	r.t.Helper()
+	in := r.admin.Resource(resource).Namespace(namespace)
+	if err := in.Delete(world.Within(r.t), name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		r.t.Errorf("delete %s %s/%s: %v", resource.Resource, namespace, name, err)
 	}
+	if left, err := in.Get(world.Within(r.t), name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		r.t.Errorf("%s %s/%s is deleted and still there: %v, %v", resource.Resource, namespace, name, left, err)
+	}
+}
+
+// TestArgoCDAndFluxDeleteAllObjectsInAnyOrder deletes all objects of the chart at once, with the definition and while the
+// service runs, as these tools do. Then it applies them again.
+func TestArgoCDAndFluxDeleteAllObjectsInAnyOrder(t *testing.T) {
+	r := newRelease(t, startWorld(t))
+	file := tempFile(t, "rendered.yaml", template(t, "--values", r.values, "--no-hooks"))
+	objects, err := apiserver.Read(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	apply := func() *world.Process {
+		t.Helper()
+		if err := r.w.Apply(world.Within(t), file); err != nil {
+			t.Fatal(err)
+		}
+		return r.serve()
+	}
+	p := apply()
+	db := database(t, r.w, "shop", "my-rds", true)
+	waitArmed(t, db)
+	for _, i := range rand.Perm(len(objects)) {
+		kind := objects[i].GroupVersionKind()
+		resource, _ := meta.UnsafeGuessKindToResource(kind)
+		r.deleteNow(resource, objects[i].GetNamespace(), objects[i].GetName())
+	}
+	stop(t, p)
+	p = apply() // the definition has taken the RdsAutopilot along, and the operator has dropped spec.autopilot
+	waitNothingLeft(t, r.w)
+	stop(t, p)
 }

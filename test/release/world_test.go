@@ -4,6 +4,7 @@ package release
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"testing"
 
@@ -11,7 +12,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	"github.com/mcsps/rds-autopilot/test/apiserver"
 	"github.com/mcsps/rds-autopilot/test/level"
 	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
@@ -121,15 +121,15 @@ func waitArmed(t *testing.T, databases ...*world.DB) {
 	}
 }
 
-// waitReleased waits until databases have no finalizer.
-func waitReleased(t *testing.T, databases ...*world.DB) {
+// waitNothingLeft waits until the cloud has no topic, subscription and rule.
+func waitNothingLeft(t *testing.T, w *world.World) {
 	t.Helper()
-	for _, db := range databases {
-		_, err := db.WaitAutopilot(world.Within(t), "it has no finalizer", func(a *v1alpha1.RdsAutopilot) bool { return len(a.Finalizers) == 0 })
-		if err != nil {
-			t.Fatal(err)
+	waitUntil(t, "nothing is left in the cloud", func(context.Context) (bool, error) {
+		if left := cloudObjects(w); len(left) > 0 {
+			return false, fmt.Errorf("%q", left)
 		}
-	}
+		return true, nil
+	})
 }
 
 // clients returns both clients of an access.

@@ -152,6 +152,7 @@ func (s *scenario) serve(ctx context.Context) (err error) {
 	if s.service, err = s.world.Serve(ctx, "--allow-apply", "Cloud", "--allowed-instances", "*/*"); err != nil {
 		return err
 	}
+	s.print("  The page of the service, while this runs: %s/\n", s.service.AdminURL)
 	_, err = s.service.WaitLine(ctx, "it leads", func(l world.Line) bool { return l.Msg == "leadership" })
 	return err
 }

@@ -118,8 +118,8 @@ func TestSandboxActsOnItsPagesAndLeavesNothingBehind(t *testing.T) {
 	ctx, cancel := context.WithTimeout(world.Within(t), 8*time.Minute)
 	defer cancel()
 	s := startSandbox(ctx, t)
-	s.waitFor(ctx, "/", "", "of 3 armed")
-	s.waitFor(ctx, "/health", "", "<bdi>rds-autopilot-")
+	s.waitFor(ctx, "/", "", "page.js")
+	s.waitFor(ctx, "/api/databases", "", `"name":"orders"`)
 	for _, control := range []struct{ path, form, want string }{
 		{"sell", "flavor=rds.mysql.n1.large.4&zone=eu-de-01&out=true", "Offer rds.mysql.n1.large.4 in eu-de-01 again"},
 		{"sell", "flavor=rds.mysql.n1.large.4&zone=eu-de-01&out=false", "rds.mysql.n1.large.4 can be had again in eu-de-01"},
@@ -137,7 +137,7 @@ func TestSandboxActsOnItsPagesAndLeavesNothingBehind(t *testing.T) {
 		}
 	}
 	s.waitFor(ctx, "/cloud/forge", "database=orders", "was answered with 403")
-	s.waitFor(ctx, "/databases/default/orders", "", "Storage 40 → 50 GB")
+	s.waitFor(ctx, "/api/databases/default/orders", "", "Storage 40 → 50 GB")
 	status, _, err := s.ask(ctx, "/cloud/leader", "x=", "Sec-Fetch-Site=cross-site")
 	if err != nil || status != http.StatusForbidden {
 		t.Errorf("the form of another site is answered with %d, %v", status, err)

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package page_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/internal/page"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+)
+
+// cache has shop/orders with both objects, shop/new with an Rds only, and lab/own with an RdsAutopilot only.
+type cache struct{ autopilots []*v1alpha1.RdsAutopilot }
+
+func newCache() *cache {
+	decision := func(m v1alpha1.Metric, message string) v1alpha1.DecisionRecord {
+		return v1alpha1.DecisionRecord{Metric: m, Message: message}
+	}
+	orders := &v1alpha1.RdsAutopilot{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "orders",
+			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl"}}},
+		Status: v1alpha1.Status{Decisions: []v1alpha1.DecisionRecord{
+			decision("storage", "the newest"), decision("storage", "<script>an older one</script>"), decision("cpu", "of cpu"),
+		}},
+	}
+	own := &v1alpha1.RdsAutopilot{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "own"}}
+	return &cache{[]*v1alpha1.RdsAutopilot{orders, own}}
+}
+
+func (c *cache) HasSynced() bool { return true }
+func (c *cache) Reachable() bool { return false }
+
+func (c *cache) EachAutopilot(f func(*v1alpha1.RdsAutopilot)) {
+	for _, a := range c.autopilots {
+		f(a)
+	}
+}
+
+func (c *cache) EachTarget(f func(*autopilot.Target)) {
+	for _, name := range []string{"orders", "new"} {
+		f(c.Target("shop", name))
+	}
+	f(c.Target("lab", "own"))
+}
+
+func (c *cache) Autopilot(namespace, name string) (*v1alpha1.RdsAutopilot, bool) {
+	for _, a := range c.autopilots {
+		if a.Namespace == namespace && a.Name == name {
+			return a, true
+		}
+	}
+	return nil, false
+}
+
+func (c *cache) Target(namespace, name string) *autopilot.Target {
+	t := &autopilot.Target{Namespace: namespace, Name: name, Wanted: autopilot.Wanted{VolumeGB: 50, Flavor: "large"}}
+	switch namespace + "/" + name {
+	case "shop/orders", "shop/new":
+		return t
+	case "lab/own":
+		t.NoRds = true
+		return t
+	}
+	return nil
+}
+
+type readPast = func(context.Context, *v1alpha1.RdsAutopilot, time.Duration, time.Time) (autopilot.Past, error)
+
+func newPage(c *cache, past readPast) http.Handler {
+	return page.New(page.Options{Cache: c, Past: past, Sweep: 5 * time.Minute, Recheck: 30 * time.Second, Version: "v1",
+		Now: time.Now})
+}
+
+// get returns the answer to a GET. Each answer must have the headers that protect the page.
+func get(t *testing.T, h http.Handler, path string, want int) *httptest.ResponseRecorder {
+	t.Helper()
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+	if w.Code != want {
+		t.Fatalf("GET %s: %d, want %d: %s", path, w.Code, want, w.Body)
+	}
+	csp := w.Header().Get("Content-Security-Policy")
+	if !strings.HasPrefix(csp, "default-src 'none'; script-src 'self';") || strings.Contains(csp, "unsafe") ||
+		w.Header().Get("X-Content-Type-Options") != "nosniff" {
+		t.Errorf("GET %s has the headers %v", path, w.Header())
+	}
+	return w
+}
+
+// getJSON returns an answer of the API.
+func getJSON(t *testing.T, h http.Handler, path string, want int) (answer map[string]any) {
+	t.Helper()
+	w := get(t, h, path, want)
+	if got := w.Header().Get("Content-Type"); got != "application/json" {
+		t.Errorf("GET %s has the type %s", path, got)
+	}
+	if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil {
+		t.Fatalf("GET %s: %v: %s", path, err, w.Body)
+	}
+	return answer
+}
+
+func TestListHasEachDatabaseOnceWithTheNewestDecisions(t *testing.T) {
+	t.Parallel()
+	h := newPage(newCache(), nil)
+	text := get(t, h, "/api/databases", http.StatusOK).Body.String()
+	for _, absent := range []string{"managedFields", "an older one"} {
+		if strings.Contains(text, absent) {
+			t.Errorf("the list has %s: %s", absent, text)
+		}
+	}
+	answer := getJSON(t, h, "/api/databases", http.StatusOK)
+	has := map[string]bool{}
+	for _, d := range answer["databases"].([]any) {
+		d := d.(map[string]any)
+		has[d["namespace"].(string)+"/"+d["name"].(string)] = true
+		if want := d["name"] != "own"; (d["rds"] != nil) != want {
+			t.Errorf("%v has an Rds: %v", d["name"], !want)
+		}
+	}
+	if len(has) != 3 || len(answer["databases"].([]any)) != 3 || !strings.Contains(text, "the newest") ||
+		!strings.Contains(text, "of cpu") || answer["reachable"] != false || answer["recheckSeconds"] != 30.0 {
+		t.Errorf("the list is %s", text)
+	}
+}
+
+func TestDatabaseIsTheResourceAsItIs(t *testing.T) {
+	t.Parallel()
+	c := newCache()
+	h := newPage(c, nil)
+	text := get(t, h, "/api/databases/shop/orders", http.StatusOK).Body.String()
+	if strings.Contains(text, "managedFields") || strings.Contains(text, "<") || !strings.Contains(text, "an older one") ||
+		!strings.Contains(text, `"rds":{"volumeGB":50,"flavor":"large"}`) {
+		t.Errorf("the database is %s", text)
+	}
+	if len(c.autopilots[0].ManagedFields) != 1 || len(c.autopilots[0].Status.Decisions) != 3 {
+		t.Error("the page has changed the cache")
+	}
+	get(t, h, "/api/databases/shop/new", http.StatusOK)
+	for _, unknown := range []string{"/api/databases/shop/none", "/api/databases/shop/new/series"} {
+		if answer := getJSON(t, h, unknown, http.StatusNotFound); answer["error"] == "" {
+			t.Errorf("%s: %v", unknown, answer)
+		}
+	}
+}
+
+func TestSeriesLeavesOutValuesThatCannotBeTrue(t *testing.T) {
+	t.Parallel()
+	h := newPage(newCache(), func(_ context.Context, a *v1alpha1.RdsAutopilot, period time.Duration,
+		since time.Time) (past autopilot.Past, err error) {
+		if period == time.Hour {
+			return past, errors.New("ces 403")
+		}
+		for _, v := range []float64{math.NaN(), 7, math.Inf(1), -1, 1e300} {
+			past.UsedGB = append(past.UsedGB, autopilot.Point{Time: since, Value: v})
+		}
+		past.Percent = map[v1alpha1.Metric][]autopilot.Point{"cpu": {{Time: since, Value: float64(len(a.Name))}}}
+		return past, nil
+	})
+	answer := getJSON(t, h, "/api/databases/shop/orders/series", http.StatusOK)
+	spans := answer["spans"].([]any)
+	first, second := spans[0].(map[string]any), spans[1].(map[string]any)
+	if used := first["usedGB"].([]any); len(used) != 1 || used[0].([]any)[1] != 7.0 || first["hours"] != 24.0 {
+		t.Errorf("the first span is %v", first)
+	}
+	if second["error"] != "ces 403" || first["error"] != nil { // what fails does not take the rest with it
+		t.Errorf("the second span is %v", second)
+	}
+}
+
+func TestReadersShareOneReadAMinuteThatEndsInTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		reads := 0
+		h := newPage(newCache(), func(ctx context.Context, _ *v1alpha1.RdsAutopilot, _ time.Duration,
+			_ time.Time) (past autopilot.Past, err error) {
+			reads++
+			if reads > 2 {
+				<-ctx.Done()
+				return past, ctx.Err()
+			}
+			return past, nil
+		})
+		for range 50 {
+			go h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/api/databases/shop/orders/series", nil))
+		}
+		synctest.Wait()
+		time.Sleep(59 * time.Second)
+		get(t, h, "/api/databases/shop/orders/series", http.StatusOK)
+		if reads != 2 { // one for each span
+			t.Errorf("%d reads within a minute", reads)
+		}
+		time.Sleep(2 * time.Second)
+		begin := time.Now()
+		w := get(t, h, "/api/databases/shop/orders/series", http.StatusOK)
+		if took := time.Since(begin); took > 20*time.Second || !strings.Contains(w.Body.String(), "deadline") {
+			t.Errorf("a slow cloud is reported after %s: %s", took, w.Body)
+		}
+		// The end of the process ends a request that waits.
+		time.Sleep(2 * time.Minute)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := httptest.NewRecorder()
+		go h.ServeHTTP(ended, httptest.NewRequestWithContext(ctx, http.MethodGet, "/api/databases/shop/orders/series", nil))
+		synctest.Wait()
+		begin = time.Now()
+		cancel()
+		synctest.Wait()
+		if ended.Code != http.StatusServiceUnavailable || time.Since(begin) > 0 {
+			t.Errorf("the request ends with %d after %s", ended.Code, time.Since(begin))
+		}
+		time.Sleep(5 * time.Minute) // until the last read has ended
+	})
+}
+
+func TestPanicOfAReadIsAnErrorWithoutItsText(t *testing.T) {
+	t.Parallel()
+	h := newPage(newCache(), func(context.Context, *v1alpha1.RdsAutopilot, time.Duration,
+		time.Time) (autopilot.Past, error) {
+		panic("a text of the cloud")
+	})
+	answer := getJSON(t, h, "/api/databases/shop/orders/series", http.StatusServiceUnavailable)
+	if text := answer["error"].(string); strings.Contains(text, "a text") {
+		t.Error(text)
+	}
+}
+
+func TestPageOnlyReads(t *testing.T) {
+	t.Parallel()
+	h := newPage(newCache(), nil)
+	for path, kind := range map[string]string{
+		"/": "text/html; charset=utf-8", "/page.css": "text/css; charset=utf-8", "/page.js": "text/javascript; charset=utf-8",
+		"/icon.svg": "image/svg+xml", "/api/databases": "application/json", "/api/databases/shop/orders": "application/json",
+	} {
+		w := get(t, h, path, http.StatusOK)
+		if got := w.Header().Get("Content-Type"); got != kind {
+			t.Errorf("%s has the type %s", path, got)
+		}
+		if strings.Contains(w.Body.String(), "innerHTML") || strings.Contains(w.Body.String(), "@import") {
+			t.Errorf("%s makes HTML of text, or loads more", path)
+		}
+		for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, httptest.NewRequest(method, path, strings.NewReader("x=1")))
+			if w.Code != http.StatusMethodNotAllowed {
+				t.Errorf("%s %s: %d", method, path, w.Code)
+			}
+		}
+	}
+	get(t, h, "/none", http.StatusNotFound)
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package browser
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+)
+
+// The plots, sizes, alarms and messages of shop/orders are computed from its used space and its load, so that they
+// agree. The README has a picture of it.
+
+const (
+	ordersFrom, ordersTo = "rds.pg.n1.large.4.ha", "rds.pg.n1.xlarge.4.ha"
+	ordersResized        = 9 * 24 * time.Hour // before noon
+)
+
+// daily returns 1 at noon and -1 at midnight.
+func daily(at time.Time) float64 { return math.Sin(float64(at.Unix())/86400*2*math.Pi - math.Pi/2) }
+
+func ordersUsedGB(at time.Time) float64 { return 99 - 2.3*noon().Sub(at).Hours()/24 + .3*daily(at) }
+
+func ordersCPU(at time.Time) float64 {
+	used := 45 + 12*daily(at) + 3*math.Sin(float64(at.Unix())/777)
+	if noon().Sub(at) > ordersResized {
+		return min(100, 1.6*used) // with half as many vCPUs
+	}
+	return used
+}
+
+// growth is a growth of orders: how long before noon its alarm came, and the sizes.
+type growth struct {
+	age          time.Duration
+	fromGB, toGB int
+	percent      float64
+}
+
+// ordersGrowths returns the growths in the order of time.
+func ordersGrowths() (all []growth) {
+	size := 100
+	for age := 14 * 24 * time.Hour; age > 0; age -= 5 * time.Minute {
+		percent := 100 * ordersUsedGB(noon().Add(-age)) / float64(size)
+		if percent >= float64(autopilot.Threshold(size, 90)) {
+			all = append(all, growth{age, size, size + 10, percent})
+			size += 10
+		}
+	}
+	return all
+}
+
+// ordersMeasured returns what Cloud Eye has measured of orders.
+func ordersMeasured(period time.Duration, since time.Time) (autopilot.Past, error) {
+	past := autopilot.Past{Percent: map[v1alpha1.Metric][]autopilot.Point{}}
+	growths := ordersGrowths()
+	for at := since.Truncate(period).Add(period); at.Before(noon()); at = at.Add(period) {
+		size := growths[0].fromGB
+		for _, g := range growths {
+			if !at.Before(noon().Add(6*time.Minute - g.age)) {
+				size = g.toGB
+			}
+		}
+		point := func(v float64) autopilot.Point { return autopilot.Point{Time: at, Value: v} }
+		past.SizeGB, past.UsedGB = append(past.SizeGB, point(float64(size))), append(past.UsedGB, point(ordersUsedGB(at)))
+		past.Percent[v1alpha1.MetricCPU] = append(past.Percent[v1alpha1.MetricCPU], point(ordersCPU(at)))
+		past.Percent[v1alpha1.MetricMemory] = append(past.Percent[v1alpha1.MetricMemory], point(68+2*daily(at)))
+	}
+	return past, nil
+}
+
+// addOrders adds a database with a history: a new flavor and growths.
+func (f *fleet) addOrders() {
+	resized := noon().Add(-ordersResized)
+	changes := []object{change("Flavor", ordersFrom, ordersTo, "cpu", "91.2", ordersResized)}
+	decisions := []object{decision("cpu", "ChangeFlavor", "AlarmInForce", fmt.Sprintf(
+		"Flavor %s (2 vCPUs, 8 GB) → %s (4 vCPUs, 16 GB): %.1f %% CPU used, alarm at 90 %%", ordersFrom, ordersTo,
+		ordersCPU(resized.Add(-5*time.Minute))), ordersResized+4*time.Minute)}
+	size := 0
+	for _, g := range ordersGrowths() {
+		from, to := fmt.Sprint(g.fromGB), fmt.Sprint(g.toGB)
+		changes = append(changes, change("Volume", from, to, "storage", fmt.Sprintf("%.1f", g.percent), g.age-6*time.Minute))
+		decisions = append(decisions,
+			decision("storage", "GrowVolume", "AlarmInForce", fmt.Sprintf("Storage %s → %s GB: %.1f %% used, alarm at %d %%",
+				from, to, g.percent, autopilot.Threshold(g.fromGB, 90)), g.age-2*time.Minute),
+			decision("storage", "None", "ChangePending", fmt.Sprintf("Storage %s → %s GB is in progress. Next check in "+
+				"30 seconds", from, to), g.age-3*time.Minute))
+		size = g.toGB
+	}
+	slices.Reverse(changes)
+	slices.Reverse(decisions)
+	measured := 100 * ordersUsedGB(noon().Add(-11*time.Minute)) / float64(size)
+	f.add("shop", "orders", ordersTo, size, 500, measured, object{"changes": changes, "decisions": decisions,
+		"conditions": []object{
+			condition("Ready", "True", "Armed", "3 alarm rules exist and the subscription is confirmed", 400*time.Hour),
+			condition("Armed", "True", "Armed", "3 alarm rules exist and the subscription is confirmed", 400*time.Hour),
+			condition("Progressing", "False", "NoChangePending", "No change is in progress", 2*time.Hour),
+			condition("Limited", "False", "WithinCaps", "Within limits", 400*time.Hour),
+			condition("Contested", "False", "Uncontested", "No other writer reverts the autopilot's changes", 400*time.Hour),
+		}})
+}
+
+// exampleFleet returns a fleet in which the states occur, with n databases.
+func exampleFleet(t *testing.T, n int) *fleet {
+	t.Helper()
+	f := &fleet{t: t, past: ordersMeasured}
+	f.addOrders()
+	f.add("shop", "carts", "rds.pg.n1.large.4", 60, 500, 84, object{
+		"alarms":  alarmOf("storage", 83, 4*time.Minute),
+		"changes": []object{change("Volume", "60", "70", "storage", "84.0", 0)},
+		"decisions": []object{decision("storage", "None", "ChangePending",
+			"Storage 60 → 70 GB is in progress. Next check in 30 seconds", 3*time.Minute)},
+	})
+	f.add("billing", "invoices", "rds.pg.n1.2xlarge.4.ha", 480, 800, 71, object{
+		"alarms": alarmOf("cpu", 90, 4*time.Minute),
+		"decisions": []object{decision("cpu", "None", "Cooldown", "The flavor changed at 11:25 UTC, and the cooldown is 1 hour. "+
+			"Next check at 12:25 UTC", 4*time.Minute)},
+		"changes": []object{change("Flavor", "rds.pg.n1.xlarge.4.ha", "rds.pg.n1.2xlarge.4.ha", "cpu", "93.5", 35*time.Minute)},
+	})
+	armed := condition("Armed", "True", "Armed", "3 alarm rules exist", 72*time.Hour)
+	f.add("billing", "ledger", "rds.pg.n1.xlarge.4", 500, 500, 91.5, object{
+		"conditions": []object{armed, condition("Limited", "True", "CapReached",
+			"Storage is at its limit: 500 GB (spec.storage.maxGB). Raise maxGB or free space", time.Hour)},
+		"changes": []object{change("Volume", "490", "500", "storage", "90.2", 26*time.Hour)},
+	})
+	f.add("search", "index", "rds.mysql.n1.large.4", 200, 1000, 41, object{
+		"conditions": []object{condition("Armed", "False", "SubscriptionPending", "The topic's subscription is not confirmed "+
+			"yet. The cloud must reach the public URL, and the service must reach the confirmation link", 18*time.Minute)},
+	})
+	f.add("search", "logs", "rds.mysql.n1.large.4", 80, 80, 97.4, object{
+		"conditions": []object{armed}, "readOnly": object{"sinceTime": before(25 * time.Minute)},
+	})
+	f.add("core", "gateway", "rds.mysql.n1.large.2", 100, 400, 52, object{
+		"conditions": []object{armed, condition("Contested", "True", "Contested", "Field manager \"flux\" reset the flavor from "+
+			"rds.mysql.n1.xlarge.2 to rds.mysql.n1.large.2. Remove spec.flavorref from the file in Git", 50*time.Minute)},
+	})
+	f.add("lab", "sandbox", "rds.mysql.n1.large.2", 40, 200, 20, object{"effectiveMode": "Off",
+		"conditions": []object{condition("Armed", "False", "NotEnabled", "The mode is Off", 500*time.Hour)}})
+	names := []string{"accounts", "audit", "catalogue", "mail", "media", "payments", "reviews", "sessions"}
+	for i := len(f.all); i < n; i++ {
+		status := object{}
+		if i%7 == 0 {
+			size := 50 + 10*(i%40)
+			age := time.Duration(i) * 37 * time.Minute
+			status["changes"] = []object{change("Volume", fmt.Sprint(size-10), fmt.Sprint(size), "storage", "88.0", age)}
+		}
+		f.add([]string{"core", "shop", "billing", "search", "tenant-a", "tenant-b"}[i%6],
+			fmt.Sprintf("%s-%02d", names[i%8], i/8), []string{"rds.mysql.n1.large.2", "rds.pg.n1.large.4.ha"}[i%2],
+			50+10*(i%40), 1000, float64(18+i*17%55), status)
+	}
+	return f
+}

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package browser
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
+)
+
+// drawAgain reads and draws everything once more, and returns how many milliseconds that took until it was laid out.
+const drawAgain = `(async () => {
+	const begin = performance.now();
+	shown = "";
+	await refresh();
+	return document.body.offsetHeight && performance.now() - begin;
+})()`
+
+// The README has the pictures overview-* and database-* of this test: make pictures.
+func TestPageWith400DatabasesInBothThemes(t *testing.T) {
+	t.Parallel()
+	address, host := serve(t, exampleFleet(t, 400))
+	for _, theme := range []string{"light", "dark"} {
+		b := open(t, theme, host)
+		b.setSize(1280, 900)
+		b.do(chromedp.Navigate(address+"/"), chromedp.WaitVisible(`tbody a`))
+		if n := eval[int](b, `document.querySelectorAll("tbody tr").length`); n != 400 {
+			t.Errorf("the page shows %d databases", n)
+		}
+		t.Logf("the %s theme: 400 databases are read and drawn in %.0f ms", theme, run(b,
+			chromedp.Evaluate[float64](drawAgain, chromedp.EvalAwaitPromise)))
+		b.checkAccessibility("overview " + theme)
+		b.saveScreenshot("overview-" + theme)
+		b.setSize(1280, 1160)
+		b.do(chromedp.Navigate(address+"/#/shop/orders"), chromedp.WaitVisible(`svg.plot`))
+		if got := b.text("main"); eval[int](b, `document.querySelectorAll("svg.plot").length`) != 6 ||
+			!strings.Contains(got, "A Flavor "+ordersFrom) || !strings.Contains(got, "size 120 GB") {
+			t.Errorf("the database has the text %s", got)
+		}
+		b.checkAccessibility("database " + theme)
+		b.saveScreenshot("database-" + theme)
+		back := eval[string](b, `getComputedStyle(document.body).backgroundColor`)
+		if dark := back == "rgb(15, 19, 24)"; dark != (theme == "dark") {
+			t.Errorf("in the %s theme the background is %s", theme, back)
+		}
+		b.setSize(360, 800)
+		for _, path := range []string{"/#/shop/orders", "/#/"} {
+			b.do(chromedp.Navigate(address+path), chromedp.WaitVisible(`tbody tr`))
+			if wide := eval[int](b, `document.documentElement.scrollWidth`); wide > 360 {
+				t.Errorf("%s is %d pixels wide on a phone", path, wide)
+			}
+			b.checkAccessibility(path + " on a phone")
+		}
+		b.saveScreenshot("phone-" + theme)
+	}
+}
+
+func TestHostileTextsAreOnlyText(t *testing.T) {
+	t.Parallel()
+	const hostile = `<img src=x onerror=alert(1)><script>alert(2)</script>"'&` + "\u202egnp\x00\x1b[31m\u2066"
+	long := hostile + strings.Repeat("x", 5_000) + "</td></table>"
+	f := &fleet{t: t, past: func(time.Duration, time.Time) (autopilot.Past, error) {
+		return autopilot.Past{}, errors.New(hostile)
+	}}
+	decided := decision(hostile, hostile, hostile, long, time.Minute)
+	f.add(hostile, hostile, hostile, 100, 500, 91, object{
+		"alarms":     alarmOf("storage", 85, time.Minute),
+		"decisions":  []object{decided, decision("storage", "None", hostile, long, time.Minute)},
+		"changes":    []object{change(hostile, hostile, long, hostile, hostile, time.Hour), change("Volume", hostile, hostile, "cpu", hostile, 0)},
+		"conditions": []object{condition("Armed", "True", hostile, long, time.Hour), condition(hostile, hostile, hostile, hostile, 0)},
+	})
+	f.addObject(object{"metadata": object{"namespace": "bare", "name": "bare"}}) // all fields are missing
+	address, host := serve(t, f)
+	b := open(t, "light", host)
+	b.do(chromedp.Navigate(address+"/"), chromedp.WaitVisible(`tbody a`))
+	harmless := func(page string) {
+		t.Helper()
+		if n := eval[int](b, `document.querySelectorAll("main script, main img, main table table").length`); n > 0 {
+			t.Errorf("%s: %d elements come from texts", page, n)
+		}
+		if got := b.text("main"); !strings.Contains(got, `<img src=x onerror=alert(1)><script>alert(2)</script>"'&\u202egnp`) ||
+			!strings.Contains(got, `\u001b[31m\u2066`) || strings.Contains(got, "\u202e") {
+			t.Errorf("%s shows %.500s", page, got)
+		}
+		if wide := eval[int](b, `document.documentElement.scrollWidth - innerWidth`); wide > 0 {
+			t.Errorf("%s is %d pixels too wide", page, wide)
+		}
+		b.checkAccessibility(page)
+	}
+	harmless("the overview")
+	b.do(chromedp.Click(`//tbody//a[contains(., "onerror")]`), chromedp.WaitVisible(`section .notice`))
+	harmless("the database")
+	if got := b.text("section .notice"); !strings.Contains(got, "Cannot read from Cloud Eye: <img") {
+		t.Errorf("the notice is %s", got)
+	}
+	b.do(chromedp.Navigate(address+"/#/bare/bare"), chromedp.WaitVisible(`table`))
+	b.checkAccessibility("a database without a status")
+}
+
+func TestFilterCountsAndKeyboard(t *testing.T) {
+	t.Parallel()
+	address, host := serve(t, exampleFleet(t, 40))
+	b := open(t, "light", host)
+	rows := func() []string {
+		return eval[[]string](b, `[...document.querySelectorAll("tbody tr:not([hidden]) th a")].map(e => e.innerText)`)
+	}
+	b.do(chromedp.Navigate(address+"/"), chromedp.WaitVisible(`tbody a`))
+	if got := rows(); len(got) != 40 || got[0] != "search/logs" {
+		t.Errorf("the database that needs attention is not first: %v", got[:2])
+	}
+	// With the keyboard only: the first Tab goes to the link to the content.
+	b.do(chromedp.KeyEvent(kb.Tab))
+	if got := eval[string](b, `document.activeElement.innerText`); got != "Skip to the content" {
+		t.Errorf("the first Tab goes to %q", got)
+	}
+	b.do(chromedp.KeyEvent(kb.Enter))
+	for range 20 {
+		b.do(chromedp.KeyEvent(kb.Tab))
+		if !eval[bool](b, `getComputedStyle(document.activeElement).outlineStyle !== "none"`) {
+			t.Errorf("the focus is invisible on %s", eval[string](b, `document.activeElement.outerHTML`))
+		}
+		if eval[string](b, `document.activeElement.id`) == "filter" {
+			break
+		}
+	}
+	b.do(chromedp.KeyEvent("BILLING cooldown"))
+	if got := rows(); len(got) != 1 || got[0] != "billing/invoices" || b.text("#shown") != "1 of 40 databases" {
+		t.Errorf("the filter leaves %v", got)
+	}
+	b.do(chromedp.Click(`//button[contains(., "Limited")]`))
+	if got := rows(); len(got) != 0 {
+		t.Errorf("state and filter leave %v", got)
+	}
+	eval[bool](b, `(document.querySelector("#filter").value = "", document.querySelector("#filter").oninput(), true)`)
+	if got := rows(); len(got) != 1 || got[0] != "billing/ledger" {
+		t.Errorf("the state leaves %v", got)
+	}
+	b.checkAccessibility("a filtered overview")
+	b.do(chromedp.Focus(`tbody tr:not([hidden]) a`), chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible(`svg.plot`))
+	if got := b.text("h1"); got != "billing/ledger" || eval[string](b, `document.activeElement.id`) != "title" ||
+		!strings.HasPrefix(eval[string](b, `document.title`), "billing/ledger") {
+		t.Errorf("Enter on the row leads to %q", got)
+	}
+	eval[bool](b, `(history.back(), true)`)
+	b.do(chromedp.WaitVisible(`tbody tr:not([hidden]) a`))
+	if got := rows(); len(got) != 1 {
+		t.Errorf("on the way back the filter leaves %v", got)
+	}
+}
+
+// tick refreshes the page without waiting for its timer, and returns the element with the focus.
+const tick = `refresh().then(() => document.activeElement.outerHTML.slice(0, 60))`
+
+func TestPageRefreshesAndKeepsWhatTheReaderDoes(t *testing.T) {
+	t.Parallel()
+	f := exampleFleet(t, 40)
+	address, host := serve(t, f)
+	b := open(t, "dark", host)
+	b.setSize(1000, 500)
+	b.do(chromedp.Navigate(address+"/"), chromedp.WaitVisible(`tbody a`))
+	refresh := func() string {
+		t.Helper()
+		return run(b, chromedp.Evaluate[string](tick, chromedp.EvalAwaitPromise))
+	}
+	eval[bool](b, `(document.querySelector('a[href="#/shop/carts"]').focus(), scrollTo(0, 300), window.kept = document.querySelector("table"), true)`)
+	refresh()
+	if !eval[bool](b, `kept.isConnected`) {
+		t.Error("without news the table is drawn again")
+	}
+	after := exampleFleet(t, 40)
+	after.add("shop", "another", "rds.pg.n1.large.4", 70, 500, 50, object{})
+	f.replace(after)
+	if got := refresh(); !strings.Contains(got, "#/shop/carts") {
+		t.Errorf("the focus moved to %s", got)
+	}
+	if got := b.text(".chips"); !strings.Contains(got, "41 databases") || eval[float64](b, `scrollY`) < 1 {
+		t.Errorf("after a refresh the counts are %q", got)
+	}
+	b.checkAccessibility("the overview after a refresh")
+	b.do(chromedp.Click(`#pause`))
+	if !eval[bool](b, `paused && document.querySelector("#pause").getAttribute("aria-pressed") === "true"`) {
+		t.Error("the page is not paused")
+	}
+	// A service that fails says so, and what it said before stays.
+	eval[bool](b, `(window.fetch = () => Promise.resolve(new Response('{"error":"it is <b>busy</b>"}', {status: 503})), true)`)
+	refresh()
+	if got := b.text("#notices"); !strings.Contains(got, "it is <b>busy</b>") || !strings.Contains(b.text(".chips"), "41 databases") {
+		t.Errorf("the notice is %q", got)
+	}
+	b.checkAccessibility("a service that fails")
+}
+
+func TestUnknownDatabaseSaysSo(t *testing.T) {
+	t.Parallel()
+	address, host := serve(t, exampleFleet(t, 8))
+	b := open(t, "light", host)
+	b.do(chromedp.Navigate(address+"/#/shop/none"), chromedp.WaitVisible(`.notice`))
+	if got := b.text(".notice"); !strings.Contains(got, "watches no database of this name") {
+		t.Errorf("the notice is %q", got)
+	}
+	b.checkAccessibility("an unknown database")
+	b.ignoreFaults("404")
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package browser
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// sandbox starts the program of make sandbox, and returns the URL of its pages.
+func sandbox(t *testing.T) (address string) {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), "sandbox")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "../../test/sandbox").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	cmd := exec.Command(binary, "up", "-replicas", "1")
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stderr = cmd.Stdout
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	found := make(chan string, 1)
+	ended := make(chan error, 1)
+	var output strings.Builder // read after the process has ended
+	go func() {
+		lines := bufio.NewScanner(stdout)
+		for lines.Scan() {
+			output.WriteString(lines.Text() + "\n")
+			if m := regexp.MustCompile(`Simulated cloud (http://\S+)/cloud/`).FindStringSubmatch(lines.Text()); m != nil {
+				found <- m[1]
+			}
+		}
+		close(found)
+		ended <- cmd.Wait()
+	}()
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(os.Interrupt) // fails only if the process has ended
+		if err := <-ended; err != nil || t.Failed() {
+			t.Errorf("the sandbox ended with %v\n%s", err, output.String())
+		}
+	})
+	address, ok := <-found
+	if !ok {
+		t.Fatal("the sandbox ended without printing the URL of its pages")
+	}
+	return address
+}
+
+func TestSandboxInABrowser(t *testing.T) {
+	t.Parallel()
+	if os.Getenv("CHROMIUM") == "" {
+		open(t, "light") // skips the test
+	}
+	address := sandbox(t)
+	b := open(t, "light", strings.TrimPrefix(address, "http://"))
+	b.do(chromedp.Navigate(address+"/"), chromedp.WaitVisible(`//button[contains(., "3 Armed")]`)) // without a reload
+
+	b.setSize(1200, 900)
+	b.do(chromedp.Navigate(address + "/cloud/"))
+	if eval[bool](b, `[...document.querySelectorAll("form[data-live] button")].some(e => e.checkVisibility())`) {
+		t.Error("the script has not hidden the buttons that it replaces")
+	}
+	b.checkAccessibility("the simulated cloud")
+
+	// The user moves the slider to 32 of 40 GB. The alarm is at 30 GB.
+	eval[bool](b, `(() => {
+		const slider = document.querySelector("form:has([value=orders]) input[name=used]");
+		slider.value = 32;
+		for (const type of ["input", "change"]) slider.dispatchEvent(new Event(type, { bubbles: true }));
+		return true;
+	})()`)
+	b.do(chromedp.WaitVisible(`//li/bdi[starts-with(text(), "orders: 32.0 GB used")]`))
+	b.do(chromedp.Click(`//button[text()="Forge a message"]`), chromedp.WaitVisible(`//li/bdi[contains(text(), "was answered with 403")]`))
+	b.saveScreenshot("cloud-light")
+
+	b.do(chromedp.Navigate(address+"/"), chromedp.WaitVisible(`//tbody//div[text()="Storage 40 → 50 GB"]`)) // without a reload
+	b.do(chromedp.Navigate(address+"/#/default/orders"), chromedp.WaitVisible(`svg.plot .letter`))
+	if got := b.text("main"); !strings.Contains(got, "Completed") || !strings.Contains(got, "% used, alarm at 75 %") {
+		t.Errorf("the database is\n%s", got)
+	}
+	b.checkAccessibility("a database that has grown")
+	b.saveScreenshot("grown-light")
+
+	dark := open(t, "dark", strings.TrimPrefix(address, "http://"))
+	dark.setSize(1200, 900)
+	dark.do(chromedp.Navigate(address + "/cloud/"))
+	dark.checkAccessibility("the simulated cloud in the dark")
+	dark.saveScreenshot("cloud-dark")
+}
