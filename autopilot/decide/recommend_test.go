@@ -40,6 +40,7 @@ func TestRecommendDecidesAsAutoAndIntendsNothing(t *testing.T) {
 		for _, i := range c.Status.Intents() {
 			i.Refusal = nil // Recommend requests nothing that could be refused
 		}
+		c.Claim.Holds = c.Claim.By == "" // Recommend decides without a claim
 		c.HasPlace, c.Offered, c.IsOffered, c.NotOffered = true, nil, false, ""
 		delete(c.Facts, place) // Recommend asks neither for a place nor for the resize list
 		delete(c.Facts, resizeList)
