@@ -19,8 +19,6 @@ var (
 	ErrGone = errors.New("no longer exists")
 	// ErrNotRequested means that a step before the request for a change failed, so nothing was requested.
 	ErrNotRequested = errors.New("nothing was requested")
-	// ErrLimited means that a limit on the work for unknown senders prevented a request. It is no failure.
-	ErrLimited = errors.New("limit for unknown senders reached")
 	// ErrKubernetes is in every error of the API server, so that failures can be counted by their cause.
 	ErrKubernetes = errors.New("the Kubernetes API failed")
 )

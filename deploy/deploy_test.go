@@ -4,9 +4,7 @@ package deploy_test
 
 import (
 	"fmt"
-	"maps"
 	"os"
-	"slices"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -118,17 +116,4 @@ func at(t *testing.T, object *unstructured.Unstructured, path ...any) any {
 func schemaOf(t *testing.T, file string) map[string]any {
 	t.Helper()
 	return at(t, read(t, file)[0], "spec", "versions", 0, "schema", "openAPIV3Schema").(map[string]any)
-}
-
-// eachProperty calls f with every property below a schema, and its path.
-func eachProperty(path string, schema map[string]any, f func(path string, property map[string]any)) {
-	if items, ok := schema["items"].(map[string]any); ok {
-		eachProperty(path+"[]", items, f)
-	}
-	properties, _ := schema["properties"].(map[string]any)
-	for _, name := range slices.Sorted(maps.Keys(properties)) {
-		property := properties[name].(map[string]any)
-		f(path+"."+name, property)
-		eachProperty(path+"."+name, property, f)
-	}
 }

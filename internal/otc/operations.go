@@ -44,9 +44,7 @@ const (
 	opGetQuotas   operation = "GetQuotas"
 
 	opListTopics             operation = "ListTopics"
-	opGetTopic               operation = "GetTopic"
 	opCreateTopic            operation = "CreateTopic"
-	opUpdateTopic            operation = "UpdateTopic"
 	opDeleteTopic            operation = "DeleteTopic"
 	opListSubscriptions      operation = "ListSubscriptions"
 	opListTopicSubscriptions operation = "ListTopicSubscriptions"
@@ -86,9 +84,7 @@ func operations() map[operation]traits {
 		opGetQuotas:   {service: serviceCES, holds: "quotas", action: "ces:quotas:get"},
 
 		opListTopics:             {service: serviceSMN, holds: "topics", action: "smn:topic:list"},
-		opGetTopic:               {service: serviceSMN, holds: "topic_urn", action: "smn:topic:list"},
 		opCreateTopic:            {service: serviceSMN, holds: "topic_urn", action: "smn:topic:create"},
-		opUpdateTopic:            {service: serviceSMN, action: "smn:topic:update"},
 		opDeleteTopic:            {service: serviceSMN, action: "smn:topic:delete"},
 		opListSubscriptions:      {service: serviceSMN, holds: "subscriptions", action: "smn:topic:list"},
 		opListTopicSubscriptions: {service: serviceSMN, holds: "subscriptions", action: "smn:topic:list"},

@@ -27,16 +27,6 @@ func (c *Cloud) Topics(ctx context.Context) ([]Topic, error) {
 		})
 }
 
-// Topic reads a topic by its URN (SMN api: querying_details_of_a_topic.rst). The error wraps ErrNotFound if there is
-// none.
-func (c *Cloud) Topic(ctx context.Context, urn string) (Topic, error) {
-	t, err := topics.Get(c.client(ctx, opGetTopic, urn), urn)
-	if err != nil {
-		return Topic{}, c.transport.wrapError(opGetTopic, err)
-	}
-	return Topic{URN: t.TopicUrn, Name: t.Name, DisplayName: t.DisplayName}, nil
-}
-
 // CreateTopic creates a topic and returns its URN. An existing topic of that name is returned with its display name
 // unchanged. The error wraps ErrQuota at 3,000 topics (SMN api: creating_a_topic.rst).
 func (c *Cloud) CreateTopic(ctx context.Context, name, displayName string) (urn string, err error) {
@@ -45,12 +35,6 @@ func (c *Cloud) CreateTopic(ctx context.Context, name, displayName string) (urn 
 		return "", c.transport.wrapError(opCreateTopic, err)
 	}
 	return reply.TopicUrn, nil
-}
-
-// UpdateTopic changes the display name of a topic.
-func (c *Cloud) UpdateTopic(ctx context.Context, urn, displayName string) error {
-	_, err := topics.Update(c.client(ctx, opUpdateTopic, urn), topics.UpdateOpts{Id: urn, DisplayName: displayName})
-	return c.transport.wrapError(opUpdateTopic, err)
 }
 
 // DeleteTopic deletes a topic and its subscriptions. A missing topic is no error.

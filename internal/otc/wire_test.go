@@ -44,12 +44,11 @@ func TestInvalidIDsAreNotSent(t *testing.T) {
 		_, subscribe := c.Subscribe(ctx, id, "https", "https://x", "")
 		_, flavors := c.Flavors(ctx, id, "")
 		_, policy := c.StoragePolicy(ctx, id)
-		_, detail := c.Topic(ctx, id)
 		for what, err := range map[string]error{
 			"Rule": rule, "Instance": instance, "ResizeTargets": targets, "TopicSubscriptions": topic, "Subscribe": subscribe, "Flavors": flavors,
-			"StoragePolicy": policy, "Topic": detail,
-			"ModifyRule": c.ModifyRule(ctx, id, Rule{}), "EnableRule": c.EnableRule(ctx, id, true), "DeleteRule": c.DeleteRule(ctx, id),
-			"UpdateTopic": c.UpdateTopic(ctx, id, ""), "DeleteTopic": c.DeleteTopic(ctx, id), "Unsubscribe": c.Unsubscribe(ctx, id),
+			"StoragePolicy": policy,
+			"ModifyRule":    c.ModifyRule(ctx, id, Rule{}), "EnableRule": c.EnableRule(ctx, id, true), "DeleteRule": c.DeleteRule(ctx, id),
+			"DeleteTopic": c.DeleteTopic(ctx, id), "Unsubscribe": c.Unsubscribe(ctx, id),
 		} {
 			if err == nil {
 				t.Errorf("%s(%q) was sent", what, id)
