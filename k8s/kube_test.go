@@ -35,6 +35,7 @@ type kube struct {
 	admin     *rest.Config // for another writer: a person, the operator
 	service   *rest.Config // for this service
 	namespace string
+	own       string // the namespace of the service
 }
 
 // newKube returns a Kubernetes in memory or, with KUBE=real, a real API server.
@@ -52,7 +53,7 @@ func newKubeInMemory(t *testing.T) kube {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return kube{server.Config(), server.Config(), "default"}
+	return kube{server.Config(), server.Config(), "default", "default"}
 }
 
 // installation is the namespace of the service on the real API server, with the rights of deploy/rbac.yaml.
@@ -83,13 +84,13 @@ func realKube(t *testing.T) kube {
 			return err == nil
 		})
 	})
-	return kube{cluster.Config(), serviceAccount(), cluster.Namespace(t)}
+	return kube{cluster.Config(), serviceAccount(), cluster.Namespace(t), installation.namespace}
 }
 
 // connect returns a connection of the service that watches these namespaces, or all.
 func (k kube) connect(t *testing.T, namespaces ...string) *k8s.Cluster {
 	t.Helper()
-	c, err := k8s.Connect(t.Context(), k.service, k8s.Options{Version: "test", Namespaces: namespaces, Own: k.namespace, Log: zap.NewNop()})
+	c, err := k8s.Connect(t.Context(), k.service, k8s.Options{Version: "test", Namespaces: namespaces, Own: k.own, Log: zap.NewNop()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,7 +32,7 @@ func newOptions(env func(string) string) options {
 // connection adds the flags of the commands that connect to the cluster and to the cloud.
 func (o *options) connection(fs *pflag.FlagSet) {
 	fs.StringVar((*string)(&o.Mode), "mode", string(o.Mode),
-		"upper bound `mode` for every database: Auto, Recommend or Off. Off removes all topics and alarm rules from the cloud")
+		"upper bound `mode` for every database: Auto, Recommend or Off. Off removes the topic and all alarm rules from the cloud")
 	fs.StringVar((*string)(&o.Allowed.Apply), "allow-apply", string(o.Allowed.Apply),
 		"`way` in which changes are made: Operator, or Cloud: then the service itself changes databases with spec.apply: Cloud in the cloud")
 	fs.StringSliceVar(&o.Allowed.Instances, "allowed-instances", nil,
@@ -53,7 +53,7 @@ func (o *options) kubernetes(fs *pflag.FlagSet) {
 // system adds the flag of the commands that read the cluster's id.
 func (o *options) system(fs *pflag.FlagSet) {
 	fs.StringVar(&o.System, "system-namespace", o.System,
-		"`namespace` whose uid identifies the cluster, and whose lease holds the claims of all installations")
+		"`namespace` whose uid identifies the cluster")
 }
 
 // receiver adds the flag of the commands that need the URL to which SMN posts alarms.

@@ -101,27 +101,6 @@ func number(text string) int {
 	return n
 }
 
-// StoragePolicy is the cloud's own storage autoscaling of an instance (RDS api: querying_an_autoscaling_policy.rst).
-type StoragePolicy struct {
-	On             bool
-	LimitGB        int // the largest size in GB
-	TriggerPercent int // free space in percent at which the cloud enlarges; it always does at 10 GB free
-}
-
-// StoragePolicy reads the policy. The error wraps ErrNotFound if there is no such instance or the API lacks the call.
-func (c *Cloud) StoragePolicy(ctx context.Context, instanceID string) (StoragePolicy, error) {
-	var reply struct {
-		On             bool `json:"switch_option"`
-		LimitGB        int  `json:"limit_size"`
-		TriggerPercent int  `json:"trigger_threshold"`
-	}
-	if err := c.doRequest(ctx, opGetStoragePolicy, http.MethodGet, "instances/"+instanceID+"/disk-auto-expansion", nil,
-		&reply, instanceID); err != nil {
-		return StoragePolicy{}, missing(err)
-	}
-	return StoragePolicy(reply), nil
-}
-
 // missing changes the status of 405 and 501 to 404, because an API that lacks a call may answer with any of them.
 func missing(err error) error {
 	if e, ok := errors.AsType[*Error](err); ok &&

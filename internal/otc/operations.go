@@ -28,7 +28,6 @@ const (
 	opListInstances     operation = "ListInstances"
 	opListFlavors       operation = "ListFlavors"
 	opListResizeTargets operation = "ListResizeTargets"
-	opGetStoragePolicy  operation = "GetStoragePolicy"
 	opEnlarge           operation = "EnlargeVolume"
 	opResize            operation = "ResizeFlavor"
 	opGetJob            operation = "GetJob"
@@ -68,7 +67,6 @@ func operations() map[operation]traits {
 		opListInstances:     {service: serviceRDS, holds: "instances", action: "rds:instance:list"},
 		opListFlavors:       {service: serviceRDS, holds: "flavors"},
 		opListResizeTargets: {service: serviceRDS, holds: "flavor_groups", action: "rds:instance:list"},
-		opGetStoragePolicy:  {service: serviceRDS, holds: "switch_option", action: "rds:instance:list"},
 		opEnlarge:           {service: serviceRDS, holds: "job_id", action: "rds:instance:extendSpace", change: true},
 		opResize:            {service: serviceRDS, holds: "job_id", action: "rds:instance:modifySpec", change: true},
 		opGetJob:            {service: serviceRDS, holds: "job"}, // no permission is documented for it

@@ -242,17 +242,6 @@ func throughRDS(t *testing.T, c *otc.Cloud, sim *simcloud.Cloud) {
 	}) {
 		t.Errorf("%s is not among %d flavors: %v", in.Flavor, len(offered), err)
 	}
-	if got, err := c.StoragePolicy(ctx, in.ID); got != (otc.StoragePolicy{}) || err != nil {
-		t.Errorf("autoscaling is off: %+v, %v", got, err)
-	}
-	if err := sim.ChangeInstance(in.ID, func(in *simcloud.Instance) {
-		in.AutoScale = simcloud.AutoScale{On: true, LimitGB: 500, TriggerThreshold: 15}
-	}); err != nil {
-		t.Fatal(err)
-	}
-	if got, err := c.StoragePolicy(ctx, in.ID); got != (otc.StoragePolicy{On: true, LimitGB: 500, TriggerPercent: 15}) || err != nil {
-		t.Errorf("autoscaling is on: %+v, %v", got, err)
-	}
 }
 
 func TestListsReadAllPages(t *testing.T) {

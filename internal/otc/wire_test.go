@@ -3,33 +3,15 @@
 package otc
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
-
-// Without autoscaling, the API may return 404, 405 or 501. None of these means that autoscaling is off.
-func TestStoragePolicyReturnsNotFoundWhenAPIIsMissing(t *testing.T) {
-	for _, status := range []int{404, 405, 501} {
-		synctest.Test(t, func(t *testing.T) { // retries take seconds
-			c := connectTo(t, &fake{service: answer(status, `{"error_code":"APIGW.0101","error_msg":"no such API"}`)}, Options{})
-			if _, err := c.StoragePolicy(t.Context(), "i1"); !errors.Is(err, ErrNotFound) {
-				t.Errorf("%d: %v", status, err)
-			}
-		})
-	}
-	c := connectTo(t, &fake{service: answer(200, `{}`)}, Options{})
-	if p, err := c.StoragePolicy(t.Context(), "i1"); err == nil {
-		t.Errorf("an empty document: %+v", p)
-	}
-}
 
 // The SDK does not escape path segments, so an id that contains "/" would address another resource.
 func TestInvalidIDsAreNotSent(t *testing.T) {
@@ -43,11 +25,9 @@ func TestInvalidIDsAreNotSent(t *testing.T) {
 		_, topic := c.TopicSubscriptions(ctx, id)
 		_, subscribe := c.Subscribe(ctx, id, "https", "https://x", "")
 		_, flavors := c.Flavors(ctx, id, "")
-		_, policy := c.StoragePolicy(ctx, id)
 		for what, err := range map[string]error{
 			"Rule": rule, "Instance": instance, "ResizeTargets": targets, "TopicSubscriptions": topic, "Subscribe": subscribe, "Flavors": flavors,
-			"StoragePolicy": policy,
-			"ModifyRule":    c.ModifyRule(ctx, id, Rule{}), "EnableRule": c.EnableRule(ctx, id, true), "DeleteRule": c.DeleteRule(ctx, id),
+			"ModifyRule": c.ModifyRule(ctx, id, Rule{}), "EnableRule": c.EnableRule(ctx, id, true), "DeleteRule": c.DeleteRule(ctx, id),
 			"DeleteTopic": c.DeleteTopic(ctx, id), "Unsubscribe": c.Unsubscribe(ctx, id),
 		} {
 			if err == nil {

@@ -25,7 +25,7 @@ func TestSandboxPrintsWhatTheDemoDoesNotShow(t *testing.T) {
 		}
 	}
 	refused := simcloud.Delivery{
-		TopicURN: "urn:smn:eu-de:0:autopilot_default_orders_61c9c937", MessageID: "0123456789",
+		MessageID: "0123456789", Body: []byte(`{"alarm_name":"autopilot_default_orders_storage"}`),
 		Type:  simcloud.TypeNotification,
 		State: simcloud.Pending, Attempts: []simcloud.Attempt{{Status: 503}},
 	}
