@@ -34,7 +34,7 @@ func inNamespaces(t *testing.T, w *world.World, namespaces ...string) (home stri
 	for _, ns := range namespaces {
 		waitAllowed(t, config, ns, right{verb: "patch", group: otcv1.Group, resource: otcv1.Resource})
 	}
-	waitAllowed(t, config, home, right{verb: "patch", group: v1alpha1.Group, resource: v1alpha1.Resource + "/status"})
+	waitAllowed(t, config, "default", right{verb: "get", group: v1alpha1.Group, resource: v1alpha1.Resource})
 	return home, config, kubeconfig
 }
 

@@ -91,13 +91,7 @@ func (r *release) definitions() dynamic.ResourceInterface {
 // removeDefinition removes the definition that a world begins with, so that Helm makes it.
 func (r *release) removeDefinition() {
 	r.t.Helper()
-	if err := r.definitions().Delete(world.Within(r.t), definition, metav1.DeleteOptions{}); err != nil {
-		r.t.Fatal(err)
-	}
-	waitUntil(r.t, "the definition is gone", func(ctx context.Context) (bool, error) {
-		_, err := r.definitions().Get(ctx, definition, metav1.GetOptions{})
-		return apierrors.IsNotFound(err), nil
-	})
+	r.delete(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}, "", definition)
 }
 
 // definitionHas reports whether the definition in the cluster contains a text as Go prints it.
@@ -197,8 +191,8 @@ func TestInstallUpgradeOffUninstall(t *testing.T) {
 	}
 	r.helm("uninstall", releaseName, "--wait")
 	stop(t, fourth)
-	r.deleteNow(v1alpha1.GroupVersion().WithResource(v1alpha1.Resource), "shop", "asked")
-	r.deleteNow(v1alpha1.GroupVersion().WithResource(v1alpha1.Resource), "shop", "by-hand")
+	r.delete(v1alpha1.GroupVersion().WithResource(v1alpha1.Resource), "shop", "asked")
+	r.delete(v1alpha1.GroupVersion().WithResource(v1alpha1.Resource), "shop", "by-hand")
 
 	// The third one finds what the second one has left in the cloud.
 	r.helm("install", releaseName, "deploy/chart", "--values", r.values)
@@ -207,16 +201,17 @@ func TestInstallUpgradeOffUninstall(t *testing.T) {
 	stop(t, fifth)
 }
 
-// deleteNow deletes an object, and fails the test if the object waits for anybody.
-func (r *release) deleteNow(resource schema.GroupVersionResource, namespace, name string) {
+// delete deletes an object and waits until it is gone. The API server itself needs a moment for a definition.
+func (r *release) delete(resource schema.GroupVersionResource, namespace, name string) {
 	r.t.Helper()
 	in := r.admin.Resource(resource).Namespace(namespace)
-	if err := in.Delete(world.Within(r.t), name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
-		r.t.Errorf("delete %s %s/%s: %v", resource.Resource, namespace, name, err)
-	}
-	if left, err := in.Get(world.Within(r.t), name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		r.t.Errorf("%s %s/%s is deleted and still there: %v, %v", resource.Resource, namespace, name, left, err)
-	}
+	waitUntil(r.t, resource.Resource+" "+namespace+"/"+name+" is gone", func(ctx context.Context) (bool, error) {
+		err := in.Delete(ctx, name, metav1.DeleteOptions{})
+		if apierrors.IsNotFound(err) {
+			return true, nil
+		}
+		return false, err
+	})
 }
 
 // TestArgoCDAndFluxDeleteAllObjectsInAnyOrder deletes all objects of the chart at once, with the definition and while the
@@ -241,7 +236,7 @@ func TestArgoCDAndFluxDeleteAllObjectsInAnyOrder(t *testing.T) {
 	for _, i := range rand.Perm(len(objects)) {
 		kind := objects[i].GroupVersionKind()
 		resource, _ := meta.UnsafeGuessKindToResource(kind)
-		r.deleteNow(resource, objects[i].GetNamespace(), objects[i].GetName())
+		r.delete(resource, objects[i].GetNamespace(), objects[i].GetName())
 	}
 	stop(t, p)
 	p = apply() // the definition has taken the RdsAutopilot along, and the operator has dropped spec.autopilot
