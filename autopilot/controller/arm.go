@@ -232,7 +232,6 @@ func (r *round) ensure(ctx context.Context, inst autopilot.Instance) (time.Durat
 	if err == nil || refused {
 		r.setEnsured(&ensureRecord{r.now, generation, topic}) // everything else succeeded
 	}
-	was := meta.IsStatusConditionTrue(r.rap.Status.Conditions, v1alpha1.ConditionArmed)
 	writeErr := store(observed, func(s *v1alpha1.Status) {
 		if err == nil {
 			r.setArmed(s, record.LastCheckFailed(*s))
@@ -244,11 +243,6 @@ func (r *round) ensure(ctx context.Context, inst autopilot.Instance) (time.Durat
 	})
 	if writeErr != nil {
 		return 0, errors.Join(err, writeErr)
-	}
-	if armed := meta.FindStatusCondition(r.rap.Status.Conditions, v1alpha1.ConditionArmed); armed != nil &&
-		armed.Status == "True" && !was {
-		r.log.Info("armed", zap.String("topic", topic))
-		r.kube.Event(r.target, r.rap, autopilot.Event{Reason: eventArmed, Action: "Ensure", Note: armed.Message})
 	}
 	if newRules {
 		r.controller.enqueue(r.key) // an alarm of a new rule may be in force already

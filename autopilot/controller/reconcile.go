@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
@@ -160,8 +161,8 @@ func (r *round) effectiveMode() v1alpha1.Mode {
 	return autopilot.NarrowerMode(r.rap.Spec.Mode, r.options.Mode)
 }
 
-// write stores the status if it differs from the one that was read. It returns autopilot.ErrConflict if the round has
-// decided on an old version.
+// write stores the status if it differs from the one that was read, and reports that the database became armed, by its
+// rules or by the confirmed subscription. It returns autopilot.ErrConflict if the round has decided on an old version.
 func (r *round) write(ctx context.Context, next v1alpha1.Status) error {
 	stored, err := r.kube.WriteStatus(ctx, r.rap, next)
 	if err != nil {
@@ -170,7 +171,12 @@ func (r *round) write(ctx context.Context, next v1alpha1.Status) error {
 	if r.isDeciding && stored.ResourceVersion != r.rap.ResourceVersion {
 		r.controller.limiter.store(stored)
 	}
+	was := meta.IsStatusConditionTrue(r.rap.Status.Conditions, v1alpha1.ConditionArmed)
 	r.rap = stored
+	if now := meta.FindStatusCondition(stored.Status.Conditions, v1alpha1.ConditionArmed); now != nil && now.Status == "True" && !was {
+		r.log.Info("armed", zap.String("topic", r.controller.topicURN()))
+		r.kube.Event(r.target, stored, autopilot.Event{Reason: eventArmed, Action: "Ensure", Note: now.Message})
+	}
 	return nil
 }
 
