@@ -70,11 +70,12 @@ func TestArmingWaitsOnlyForTheFirstCheckOfTheTopic(t *testing.T) {
 			tc.alter(w)
 			checks, onTopic := 0, w.onTopic
 			w.onTopic = func(ctx context.Context) error { w.withLock(func() { checks++ }); return onTopic(ctx) }
+			hasRules := func() (has bool) { w.withLock(func() { has = len(w.states) > 0 }); return has }
 			w.run(w.process())
-			if w.advance(tc.waits - time.Second); tc.waits > 0 && len(w.states) > 0 {
+			if w.advance(tc.waits - time.Second); tc.waits > 0 && hasRules() {
 				t.Error("arming has not waited")
 			}
-			if w.advance(5 * time.Second); len(w.states) == 0 {
+			if w.advance(5 * time.Second); !hasRules() {
 				t.Error("arming still waits")
 			}
 			if tc.reason != "" {
