@@ -235,7 +235,7 @@ func TestEveryRightIsNeeded(t *testing.T) {
 			continue // only doctor needs them
 		}
 		if r.resource == "configmaps" && r.verb == "list" {
-			continue // only before Kubernetes 1.32, whose watch does not begin with the present objects
+			continue // only for API servers whose watches do not begin with the present objects
 		}
 		t.Run(r.String(), func(t *testing.T) {
 			namespace := w.Kube.Namespace(t)
