@@ -74,9 +74,8 @@ func (a *Alarms) mark(namespace, name string, recommends bool) Mark {
 	return Mark{Namespace: namespace, Name: name, Cluster: a.options.ClusterID, Recommends: recommends}
 }
 
-// ownerOf returns the owner of a rule, without Recommends. ok is false unless the rule bears a readable mark and the name
-// that a rule of that owner has: the mark alone is no proof, because a person may have copied it to a rule of another
-// name.
+// ownerOf returns whose rule this is. It ignores whether the owner only recommends. ok is false unless the description
+// is a mark and the rule has the name that this owner gives its rules: a person may have copied the description alone.
 func (a *Alarms) ownerOf(r otc.Rule) (owner Mark, ok bool) {
 	owner, ok = ParseMark(r.Description)
 	owner.Recommends = false
@@ -124,38 +123,40 @@ func (a *Alarms) Marked(ctx context.Context, notBefore time.Time, f func(namespa
 	return nil
 }
 
-// Claim reports whether this object or another one manages an instance, by the rules in the cloud that watch it or one
-// of its nodes. ids are the instance's id and those of its nodes. Rules without a readable mark and rules that only
-// recommend are ignored. If several objects have rules, the one with the smallest mark manages the instance. An object
-// without a rule of its own never takes it over.
+// Claim reports whether this object or another one manages an instance, by the rules in the cloud as of notBefore or
+// later. ids are the instance's id and those of its nodes. An object without a rule of its own manages nothing.
 func (a *Alarms) Claim(ctx context.Context, namespace, name string, ids []string,
 	notBefore time.Time) (claim v1alpha1.Claim, err error) {
 	listed, err := a.options.Lister.Rules(ctx, notBefore)
 	if err != nil {
 		return claim, fmt.Errorf("list rules: %w", err)
 	}
-	own, other := a.mark(namespace, name, false), Mark{}
+	manager, claimed := Manager(listed, ids)
+	switch own := a.mark(namespace, name, false); {
+	case !claimed:
+		return claim, nil
+	case manager == own:
+		return v1alpha1.Claim{Holds: true}, nil
+	case manager.Cluster != own.Cluster:
+		claim.Cluster = manager.Cluster
+	}
+	claim.By, claim.Rules = manager.Namespace+"/"+manager.Name, manager.ruleBase()+"_*"
+	return claim, nil
+}
+
+// Manager returns the object that manages an instance: the smallest mark among the rules that watch one of the ids. ok is
+// false if no rule does, or only rules without a readable mark and rules that only recommend.
+func Manager(listed []otc.Rule, ids []string) (manager Mark, ok bool) {
 	for _, r := range listed {
-		mark, ok := ParseMark(r.Description)
-		switch {
-		case !ok || mark.Recommends || r.Namespace != otc.MetricNamespace || !slices.Contains(ids, r.DimensionValue):
-		case mark == own:
-			claim.Holds = true
-		case other == Mark{} || mark.String() < other.String():
-			other = mark
+		if r.Namespace != otc.MetricNamespace || !slices.Contains(ids, r.DimensionValue) {
+			continue
+		}
+		mark, marked := ParseMark(r.Description)
+		if marked && !mark.Recommends && (!ok || mark.String() < manager.String()) {
+			manager, ok = mark, true
 		}
 	}
-	if (other == Mark{}) {
-		return claim, nil
-	}
-	if claim.Holds && own.String() < other.String() {
-		return v1alpha1.Claim{Holds: true}, nil
-	}
-	claim = v1alpha1.Claim{By: other.Namespace + "/" + other.Name, Rules: other.ruleBase() + "_*"}
-	if other.Cluster != own.Cluster {
-		claim.Cluster = other.Cluster
-	}
-	return claim, nil
+	return manager, ok
 }
 
 // deleteRule deletes a rule. A missing one is no error.

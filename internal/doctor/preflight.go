@@ -157,24 +157,21 @@ func (d *doctor) checkURL(ctx context.Context) Line {
 
 // chooseInstance finds the instance that it rehearses with, which nobody may manage.
 func (d *doctor) chooseInstance(context.Context) Line {
-	managed, by := map[string]string{}, "" // by the id of an instance or node: the object whose rule watches it
-	for _, r := range d.rules {
-		if mark, ok := alarms.ParseMark(r.Description); ok && !mark.Recommends {
-			managed[r.DimensionValue] = mark.Namespace + "/" + mark.Name
-		}
-	}
+	by := ""
 	for _, in := range d.instances {
 		if in.ID != d.Instance && (d.Instance != "" || in.Status != "ACTIVE" || in.ReplicaOf != "") {
 			continue
 		}
-		by = managed[in.ID]
+		ids := []string{in.ID}
 		for _, n := range in.Nodes {
-			by = cmp.Or(by, managed[n.ID])
+			ids = append(ids, n.ID)
 		}
-		if by == "" {
+		manager, claimed := alarms.Manager(d.rules, ids)
+		if !claimed {
 			d.Instance = in.ID
 			return ok("%s (%s %s, %d GB) is managed by nobody", in.ID, in.Engine, in.Version, in.VolumeGB)
 		}
+		by = manager.Namespace + "/" + manager.Name
 	}
 	if by != "" {
 		return failed("Give the id of another one as --instance. Or create a small one for this test, and delete it afterwards",
