@@ -118,10 +118,13 @@ func (r *round) readMissingTarget(ctx context.Context) error {
 }
 
 func (r *round) setNotArmed(ctx context.Context, reason, message string) error {
-	return r.update(ctx, func(s *v1alpha1.Status) {
-		record.SetCondition(s, v1alpha1.ConditionArmed, false, reason, message, r.rap.Generation, r.now)
-		record.SetReady(s, false, r.rap.Generation, r.now)
-	})
+	return r.update(ctx, func(s *v1alpha1.Status) { r.notArmed(s, reason, message) })
+}
+
+// notArmed sets the conditions Armed and Ready of an object that no alarm would reach.
+func (r *round) notArmed(s *v1alpha1.Status, reason, message string) {
+	record.SetCondition(s, v1alpha1.ConditionArmed, false, reason, message, r.rap.Generation, r.now)
+	record.SetReady(s, false, r.rap.Generation, r.now)
 }
 
 // isNews reports whether the condition Armed has another message.
@@ -145,8 +148,7 @@ func (r *round) yield(ctx context.Context, claim v1alpha1.Claim) error {
 		if removeErr == nil {
 			s.Alarms = v1alpha1.Alarms{}
 		}
-		record.SetCondition(s, v1alpha1.ConditionArmed, false, reason, message, r.rap.Generation, r.now)
-		record.SetReady(s, false, r.rap.Generation, r.now)
+		r.notArmed(s, reason, message)
 	})
 	if err == nil && isNews {
 		r.warnHeld(reason, message)

@@ -80,9 +80,7 @@ func (r *round) reconcileEnabled(ctx context.Context) (time.Duration, error) {
 func (r *round) recordUnreachable(ctx context.Context, err error) error {
 	next := r.rap.Status.Copy()
 	next.Switch, next.ObservedGeneration, next.EffectiveMode = r.lastSwitch, r.rap.Generation, r.effectiveMode()
-	record.SetCondition(&next, v1alpha1.ConditionArmed, false, autopilot.CloudUnreachable,
-		"The cloud does not answer: "+err.Error(), r.rap.Generation, r.now)
-	record.SetReady(&next, false, r.rap.Generation, r.now)
+	r.notArmed(&next, autopilot.CloudUnreachable, "The cloud does not answer: "+err.Error())
 	record.HoldUnread(&next, r.now)
 	return r.write(ctx, next)
 }
