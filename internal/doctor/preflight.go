@@ -76,7 +76,6 @@ func (d *doctor) readLists(ctx context.Context) Line {
 		func() { d.instances, err = d.cloud.Instances(ctx) },
 		func() { d.rules, err = d.cloud.Rules(ctx) },
 		func() { topics, err = d.cloud.Topics(ctx) },
-		func() { _, err = d.cloud.Subscriptions(ctx) },
 		func() { _, err = d.cloud.ListedSeries(ctx, autopilot.MetricTable()[0].CloudEye) },
 		func() { _, err = d.cloud.Flavors(ctx, "MySQL", "8.0") },
 	} {

@@ -45,7 +45,6 @@ const (
 	opListTopics             operation = "ListTopics"
 	opCreateTopic            operation = "CreateTopic"
 	opDeleteTopic            operation = "DeleteTopic"
-	opListSubscriptions      operation = "ListSubscriptions"
 	opListTopicSubscriptions operation = "ListTopicSubscriptions"
 	opSubscribe              operation = "Subscribe"
 	opUnsubscribe            operation = "Unsubscribe"
@@ -84,7 +83,6 @@ func operations() map[operation]traits {
 		opListTopics:             {service: serviceSMN, holds: "topics", action: "smn:topic:list"},
 		opCreateTopic:            {service: serviceSMN, holds: "topic_urn", action: "smn:topic:create"},
 		opDeleteTopic:            {service: serviceSMN, action: "smn:topic:delete"},
-		opListSubscriptions:      {service: serviceSMN, holds: "subscriptions", action: "smn:topic:list"},
 		opListTopicSubscriptions: {service: serviceSMN, holds: "subscriptions", action: "smn:topic:list"},
 		opSubscribe:              {service: serviceSMN, holds: "subscription_urn", action: "smn:topic:update"},
 		opUnsubscribe:            {service: serviceSMN, action: "smn:topic:update"},

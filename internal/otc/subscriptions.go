@@ -29,25 +29,8 @@ type Subscription struct {
 	Status   int
 }
 
-// Subscriptions lists all subscriptions of the project.
-func (c *Cloud) Subscriptions(ctx context.Context) ([]Subscription, error) {
-	return c.listSubscriptions(opListSubscriptions, func(offset int) ([]subscriptions.Subscription, error) {
-		return subscriptions.List(c.client(ctx, opListSubscriptions),
-			subscriptions.ListOpts{Offset: strconv.Itoa(offset), Limit: PageSize})
-	})
-}
-
 // TopicSubscriptions lists the subscriptions of a topic. The error wraps ErrNotFound if there is no such topic.
 func (c *Cloud) TopicSubscriptions(ctx context.Context, topicURN string) ([]Subscription, error) {
-	return c.listSubscriptions(opListTopicSubscriptions, func(offset int) ([]subscriptions.Subscription, error) {
-		return subscriptions.ListTopic(c.client(ctx, opListTopicSubscriptions, topicURN), subscriptions.ListTopicOpts{
-			TopicUrn: topicURN, Offset: strconv.Itoa(offset), Limit: PageSize,
-		})
-	})
-}
-
-func (c *Cloud) listSubscriptions(op operation,
-	fetch func(offset int) ([]subscriptions.Subscription, error)) ([]Subscription, error) {
 	return everyPage(
 		func(s subscriptions.Subscription) string {
 			return s.SubscriptionUrn + " " + s.TopicUrn + " " + s.Endpoint
@@ -59,8 +42,10 @@ func (c *Cloud) listSubscriptions(op operation,
 			}
 		},
 		func(offset int, _ string) ([]subscriptions.Subscription, int, error) {
-			page, err := fetch(offset)
-			return page, -1, c.transport.wrapError(op, err)
+			page, err := subscriptions.ListTopic(c.client(ctx, opListTopicSubscriptions, topicURN), subscriptions.ListTopicOpts{
+				TopicUrn: topicURN, Offset: strconv.Itoa(offset), Limit: PageSize,
+			})
+			return page, -1, c.transport.wrapError(opListTopicSubscriptions, err)
 		})
 }
 
