@@ -2,10 +2,6 @@
 
 package autopilot
 
-import (
-	"slices"
-)
-
 // Reason is the code of the reason for a decision. It is the same in the record, events, conditions, metrics and logs.
 type Reason string
 
@@ -199,11 +195,6 @@ func (r Reason) Row() ReasonRow {
 		}
 	}
 	return ReasonRow{Reason: r}
-}
-
-// IsReason reports whether the table has a reason of that code.
-func IsReason(code string) bool {
-	return slices.ContainsFunc(ReasonTable(), func(r ReasonRow) bool { return string(r.Reason) == code })
 }
 
 // IsWarning reports whether the event is a Warning, because a needed change is not made.

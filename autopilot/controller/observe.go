@@ -26,7 +26,6 @@ type Observer struct {
 	Instances InstanceReader
 	Mode      v1alpha1.Mode // upper bound for every database
 	Recheck   time.Duration
-	Log       *zap.Logger
 	Now       func() time.Time
 	Claims    ClaimReader
 }
@@ -91,7 +90,7 @@ func (o Observer) instance(ctx context.Context, id string, notBefore time.Time) 
 // observer returns the observer of the loop.
 func (r *round) observer() Observer {
 	return Observer{
-		Instances: r.cloud, Claims: r.cloud, Mode: r.options.Mode, Recheck: r.options.Recheck, Log: r.log, Now: r.options.Now,
+		Instances: r.cloud, Claims: r.cloud, Mode: r.options.Mode, Recheck: r.options.Recheck, Now: r.options.Now,
 	}
 }
 

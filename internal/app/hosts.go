@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 
 	"github.com/mcsps/rds-autopilot/autopilot/smn"
 )
@@ -73,22 +72,4 @@ func Probe(ctx context.Context, o Options, host string) error {
 		return err
 	}
 	return resp.Body.Close()
-}
-
-// Routes returns how requests to each of those hosts leave this machine: directly or through a proxy.
-func Routes(hosts []string) string {
-	var all []string
-	for _, host := range hosts {
-		via, err := http.ProxyFromEnvironment(&http.Request{URL: &url.URL{Scheme: "https", Host: host}})
-		switch {
-		case err != nil:
-			host += " not at all, because the proxy in the environment is not a URL"
-		case via != nil:
-			host += " through the proxy " + via.Host
-		default:
-			host += " directly"
-		}
-		all = append(all, host)
-	}
-	return strings.Join(all, ", ")
 }

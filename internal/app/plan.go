@@ -84,7 +84,7 @@ func (p *planner) observe(ctx context.Context, t *autopilot.Target) (*decide.Pla
 		return nil, err
 	}
 	observer := controller.Observer{
-		Instances: p.cloud, Mode: p.options.Mode, Recheck: p.options.Recheck, Log: p.options.Log, Now: p.options.Now,
+		Instances: p.cloud, Mode: p.options.Mode, Recheck: p.options.Recheck, Now: p.options.Now,
 		Claims: p.claims,
 	}
 	c, err := observer.Observe(ctx, t, rap, p.options.Now())

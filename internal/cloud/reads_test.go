@@ -14,8 +14,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/zap"
-
 	"github.com/mcsps/rds-autopilot/alarms"
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/autopilot/controller"
@@ -222,7 +220,7 @@ func TestInventedInstancesShareOneListIn30Seconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newReads(t, 5, simcloud.Options{})
 		known := r.add(t, 1)[0]
-		observer := controller.Observer{Instances: r, Mode: v1alpha1.ModeAuto, Log: zap.NewNop(), Now: time.Now,
+		observer := controller.Observer{Instances: r, Mode: v1alpha1.ModeAuto, Now: time.Now,
 			Claims: alarms.New(alarms.Options{Lister: r, Now: time.Now})}
 		observe := func(id string) autopilot.Case {
 			t.Helper()
