@@ -32,11 +32,11 @@ const (
 type Mark struct {
 	Namespace, Name string
 	Cluster         string // uid of the namespace kube-system
-	// Recommends means that the owner changes nothing, so the rule does not claim the instance.
+	// Recommends is true if the mode of the owner is not Auto. Then another object may manage the instance.
 	Recommends bool
 }
 
-// String returns rds-autopilot <namespace>/<name> cluster <id>, and "recommends only" if that is so.
+// String returns "rds-autopilot <namespace>/<name> cluster <id>", followed by " recommends only" if Recommends is true.
 func (m Mark) String() string {
 	text := markPrefix + m.Namespace + "/" + m.Name + markCluster + m.Cluster
 	if m.Recommends {

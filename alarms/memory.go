@@ -7,7 +7,7 @@ import "time"
 // ineffective is a repair of a rule that the cloud accepted without effect. It is kept in memory only. After a restart
 // it costs a few API calls and one repeated event.
 type ineffective struct {
-	remaining string // how the cloud still differs: a difference of a rule, or the display name of a topic
+	remaining string // the fields of the rule that still differ
 	at        time.Time
 }
 

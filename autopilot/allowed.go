@@ -17,8 +17,8 @@ type Allowed struct {
 	// list allows all, but none with Apply: Cloud, because whoever may edit one namespace could then have any instance
 	// of the project changed.
 	Instances []string
-	// OwnNamespace is the service's. An object of it in Recommend may name any instance, because it changes nothing:
-	// doctor rehearses with one. If it is empty, there is no such exception.
+	// OwnNamespace is the namespace of the service. An RdsAutopilot there with mode Recommend may name any instance:
+	// doctor creates one for its rehearsal, and that mode changes nothing. If OwnNamespace is empty, none may.
 	OwnNamespace string
 }
 
@@ -28,7 +28,7 @@ func (a Allowed) InOwn(namespace string) Allowed {
 	return a
 }
 
-// isRehearsal reports whether a target is of the service's own namespace and in Recommend.
+// isRehearsal reports whether the target is in the namespace of the service and its mode is Recommend.
 func (a Allowed) isRehearsal(t *Target, spec v1alpha1.Spec) bool {
 	return a.OwnNamespace != "" && t.Namespace == a.OwnNamespace && spec.Mode == v1alpha1.ModeRecommend
 }

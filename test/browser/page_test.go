@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package browser tests the pages of the service and of the sandbox in a headless Chromium. It has tests only.
 package browser
 
 import (
