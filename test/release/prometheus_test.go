@@ -177,11 +177,9 @@ func TestPrometheusShowsPanelsAndFiresAlerts(t *testing.T) {
 		t.Fatal(err)
 	}
 	waiting := panels(t)
-	const certificate = "rds-autopilot.json, Certificate of the public URL, A" // shows nothing, because the public URL is http
-	if _, err := p.query(world.Within(t), waiting[certificate]); err != nil || len(waiting) < 30 {
-		t.Errorf("%d queries, %s: %v", len(waiting), certificate, err)
+	if len(waiting) < 30 {
+		t.Errorf("the dashboards have %d queries, want at least 30", len(waiting))
 	}
-	delete(waiting, certificate)
 	err = world.Eventually(world.Within(t), "every panel has shown something", func(ctx context.Context) (bool, error) {
 		for name, expr := range waiting {
 			values, err := p.query(ctx, expr)
