@@ -25,7 +25,7 @@ SLOWEST = code=$$?; echo "── the slowest ten"; $(TESTTOOL) tool slowest --nu
 KUBETESTS = $(filter-out $(INSTALLTESTS),$(sort $(addprefix ./,$(dir $(shell grep -rlE 'test/(apiserver|world)"|real: true' --include=*_test.go *)))))
 INSTALLTESTS := ./test/release/ ./test/docs/ ./test/sim/cloud/acceptance/
 # Packages with tests of the long level.
-LONG := ./test/e2e ./test/e2e/chaos ./test/bubble ./autopilot/controller
+LONG := ./test/e2e ./test/bubble ./autopilot/controller
 # Units and the loop. The other tests wait for processes or pass weeks on a fake clock: there the race detector costs more than
 # it finds. make test-long builds the service itself with the race detector.
 RACE := ./autopilot/... ./alarms ./flavors ./k8s ./internal/...
@@ -104,10 +104,10 @@ pictures: ## Make the pictures of the README, docs/images/*.png, with a headless
 	@cp .cache/screenshots/{overview,database}-{light,dark}.png docs/images/
 
 .PHONY: soak
-soak: ## Run chaos and new seeds of the swarm for SOAK_TIME (10m), and a flood. SOAK_SEED repeats a run of chaos
+soak: ## Run chaos and new seeds of the swarm for SOAK_TIME (10m). SOAK_SEED repeats a run of chaos
 	@go test -run TestNoHistory ./autopilot/decide -rapid.checks=100000
 	@export LEVEL=soak SOAK_TIME=$(SOAK_TIME); $(RUN) bash -c "$(TESTS) -count=1 -v -timeout 0 \
-	  -run 'InChaos\$$|Flooded\$$|Swarm\$$' ./test/bubble ./test/e2e ./test/e2e/chaos"; $(SLOWEST)
+	  -run 'KilledReplicas|Swarm\$$' ./test/bubble ./test/e2e"; $(SLOWEST)
 
 BUILD := go build -ldflags '$(LDFLAGS)'
 

@@ -15,7 +15,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/mcsps/rds-autopilot/test/apiserver"
-	"github.com/mcsps/rds-autopilot/test/world/faults"
 )
 
 // rightsLimit is how long the API server may take to put new rights into force.
@@ -55,7 +54,7 @@ func (w *World) startKube(ctx context.Context) error {
 			return err
 		}
 	}
-	return errors.Join(w.writeAccess(), apiserver.WriteKubeconfig(w.AdminKubeconfig(), w.Kube.Config()))
+	return errors.Join(apiserver.WriteKubeconfig(w.Kubeconfig(), w.service), apiserver.WriteKubeconfig(w.AdminKubeconfig(), w.Kube.Config()))
 }
 
 // useCluster creates a namespace in a cluster that others use too.
@@ -101,18 +100,6 @@ func (w *World) Apply(ctx context.Context, files ...string) error {
 
 // ApplyRdsCRD installs the CRD of the Rds.
 func (w *World) ApplyRdsCRD(ctx context.Context) error { return w.Apply(ctx, crds(w.root)[0]) }
-
-// writeAccess writes the service's kubeconfig, with the proxy if a hook is set.
-func (w *World) writeAccess() error {
-	if w.options.Kube.Fault == nil && w.options.Kube.Answered == nil {
-		return apiserver.WriteKubeconfig(w.Kubeconfig(), w.service)
-	}
-	var err error
-	if w.proxy, err = faults.NewProxy(w.service, w.options.Kube); err != nil {
-		return err
-	}
-	return w.proxy.WriteKubeconfig(w.Kubeconfig())
-}
 
 // waitForRights waits until rbac.yaml is in force, because the API server applies it with a delay and the service would fail.
 func (w *World) waitForRights(ctx context.Context) error {

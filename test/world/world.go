@@ -22,7 +22,6 @@ import (
 	"github.com/mcsps/rds-autopilot/test/apiserver"
 	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
 	simoperator "github.com/mcsps/rds-autopilot/test/sim/operator"
-	"github.com/mcsps/rds-autopilot/test/world/faults"
 )
 
 // serviceName is the service's ServiceAccount and lease, and its namespace where the API server is the world's own.
@@ -42,8 +41,6 @@ type Options struct {
 	NoRdsCRD bool
 	// InMemory replaces the real API server by simkube, which knows no rights and needs no compilation. Cluster is nil then.
 	InMemory bool
-	// Kube are hooks into the requests of the service to the API server. The service gets a proxy only if one of them is set.
-	Kube faults.Hooks
 	// Resync is the interval in which the operator checks every Rds, on the wall clock: 10 s of the cloud if zero, and at least 1 s.
 	Resync time.Duration
 	// OnAct is called with each action of the operator. It must not block.
@@ -72,8 +69,7 @@ type World struct {
 	home    string               // namespace of the service and its lease
 	dir     string               // temporary
 	client  dynamic.Interface
-	service *rest.Config  // of the service's own rights
-	proxy   *faults.Proxy // nil without Options.Kube
+	service *rest.Config // of the service's own rights
 	stop    context.CancelFunc
 	running sync.WaitGroup
 	reaper  *apiserver.Reaper
@@ -175,9 +171,6 @@ func (w *World) Close() error {
 		errs = append(errs, w.Cloud.Close())
 	}
 	w.running.Wait()
-	if w.proxy != nil {
-		errs = append(errs, w.proxy.Close())
-	}
 	if w.own != nil {
 		errs = append(errs, w.own.Stop())
 	}
@@ -216,14 +209,10 @@ func (w *World) TopicURN() string {
 	return ""
 }
 
-// Kubeconfig returns a file with the service's own access, which has only the rights of deploy/rbac.yaml. It leads through the
-// proxy if Options.Kube has a hook.
+// Kubeconfig returns a file with the service's own access, which has only the rights of deploy/rbac.yaml.
 func (w *World) Kubeconfig() string { return filepath.Join(w.dir, "kubeconfig") }
 
 // AdminKubeconfig returns a file with access that may do everything, for people.
 func (w *World) AdminKubeconfig() string { return filepath.Join(w.dir, "admin.kubeconfig") }
-
-// ServiceConfig returns the service's own access to the API server, without the proxy.
-func (w *World) ServiceConfig() *rest.Config { return rest.CopyConfig(w.service) }
 
 func (w *World) caFile() string { return filepath.Join(w.dir, "cloud-ca.pem") }

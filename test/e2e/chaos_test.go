@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
+	"github.com/mcsps/rds-autopilot/test/level"
+	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
+	"github.com/mcsps/rds-autopilot/test/world"
+)
+
+const (
+	chaosVolumeGB = 200  // the alarm of this and of every larger volume is at 90 %
+	chaosMaxGB    = 2000 // of a volume that is filled; steps double
+	chaosUsed     = 0.91 // of the volume: one step ends the alarm
+	chaosPause    = 12 * time.Second
+)
+
+// chaos is two replicas of the real binary, and databases that fill up while the replicas and the API server fail.
+type chaos struct {
+	*world.World
+	t         *testing.T
+	random    *rand.Rand
+	replicas  [2]*world.Process
+	databases [12]*filling
+	added     int // databases
+	growths   int // of the judged databases
+}
+
+// filling is a database whose volume the test fills again and again.
+type filling struct {
+	*world.DB
+	filled int // how often
+
+	mu    sync.Mutex
+	sizes []int32 // of spec.volumesize, without repetitions
+}
+
+func (f *filling) saw(r *otcv1.Rds) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if n := len(f.sizes); n == 0 || f.sizes[n-1] != r.Spec.VolumeSize {
+		f.sizes = append(f.sizes, r.Spec.VolumeSize)
+	}
+}
+
+// TestKilledReplicasLoseNoAlarmAndRepeatNoChange kills, stops and freezes the replicas, and freezes and kills the API server, for
+// SOAK_TIME (1m). SMN sends every third message twice. Each filled volume must grow exactly once, and the status must have every
+// signal that was answered with 200. SOAK_SEED repeats the choice of failures. The swarm has the faults of single requests.
+func TestKilledReplicasLoseNoAlarmAndRepeatNoChange(t *testing.T) {
+	level.Long(t)
+	t.Parallel()
+	seed, lasts := chaosSettings(t)
+	t.Logf("SOAK_SEED=%d SOAK_TIME=%s repeats this run", seed, lasts)
+	var sent atomic.Int64
+	c := &chaos{t: t, random: rand.New(rand.NewPCG(seed, 1))}
+	c.World = shared.StartAlone(t, world.Options{Race: true, OnLine: c.read, Cloud: simcloud.Options{
+		Settings: simcloud.Settings{RetryInterval: 5 * time.Minute},
+		DeliveryFault: func(simcloud.Delivery) simcloud.DeliveryFault {
+			return simcloud.DeliveryFault{Duplicate: sent.Add(1)%3 == 0}
+		},
+	}})
+	for i := range c.replicas {
+		c.replicas[i] = c.start()
+	}
+	for i := range c.databases {
+		c.databases[i] = c.add()
+	}
+	failures := []func(){c.kill, c.kill, c.kill, c.stop, c.freeze, c.freezeAPIServer, c.freezeAPIServer, c.killAPIServer}
+	for began := time.Now(); time.Since(began) < lasts; time.Sleep(time.Duration(c.random.Int64N(int64(2 * time.Second)))) {
+		for range 4 {
+			c.fill(c.random.IntN(len(c.databases)))
+		}
+		failures[c.random.IntN(len(failures))]()
+	}
+	for _, f := range c.databases {
+		c.judge(f)
+	}
+	t.Logf("%d growths", c.growths)
+	if c.growths < len(c.databases) {
+		t.Error("too few growths: the test shows nothing")
+	}
+	for _, p := range c.replicas {
+		if err := p.Stop(world.Within(t)); err != nil { // also after a race
+			t.Error(err)
+		}
+	}
+}
+
+// chaosSettings returns the seed and the duration.
+func chaosSettings(t *testing.T) (seed uint64, lasts time.Duration) {
+	seed, lasts = rand.Uint64()>>32, time.Minute
+	var err error
+	if text := os.Getenv("SOAK_SEED"); text != "" {
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatal("SOAK_SEED:", err)
+		}
+	}
+	if text := os.Getenv("SOAK_TIME"); text != "" {
+		if lasts, err = time.ParseDuration(text); err != nil {
+			t.Fatal("SOAK_TIME:", err)
+		}
+	}
+	return seed, lasts
+}
+
+// read fails the test if a process races or panics.
+func (c *chaos) read(p *world.Process, l world.Line) {
+	if strings.Contains(l.Raw, "DATA RACE") || strings.Contains(l.Raw, "panic") || strings.Contains(l.Raw, "fatal error") {
+		c.t.Errorf("process %d wrote: %s", p.PID, l.Raw)
+	}
+}
+
+func (c *chaos) start() *world.Process {
+	c.t.Helper()
+	p, err := c.Serve(world.Within(c.t))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return p
+}
+
+func (c *chaos) add() *filling {
+	c.t.Helper()
+	c.added++
+	f := &filling{DB: c.MustAdd(c.t, world.Database{
+		Name: fmt.Sprint("db-", c.added), Flavor: "rds.mysql.n1.large.4", VolumeGB: chaosVolumeGB, Workload: simcloud.Workload{UsedGB: 10},
+	})}
+	if err := f.CreateAutopilot(world.Within(c.t), `{"storage":{"maxGB":4000}}`); err != nil {
+		c.t.Fatal(err)
+	}
+	go f.WatchRds(c.t.Context(), f.saw)
+	if _, err := f.WaitAutopilot(world.Within(c.t), "it is armed", world.Armed); err != nil {
+		c.t.Fatal(err)
+	}
+	return f
+}
+
+// fill fills a volume whose last alarm is over. A new database replaces one that has become large.
+func (c *chaos) fill(i int) {
+	c.t.Helper()
+	f := c.databases[i]
+	rule, ok := f.Rule(v1alpha1.MetricStorage)
+	in := f.Instance()
+	if !ok || rule.State != simcloud.StateOK || in.Workload.UsedGB >= chaosUsed*float64(in.VolumeGB) {
+		return
+	}
+	if in.VolumeGB > chaosMaxGB {
+		c.judge(f)
+		c.databases[i] = c.add()
+		return
+	}
+	if err := f.SetWorkload(simcloud.Workload{UsedGB: chaosUsed * float64(in.VolumeGB)}); err != nil {
+		c.t.Error(err)
+	}
+	f.filled++
+}
+
+// replace starts a replica in place of one that has ended.
+func (c *chaos) replace(end func(p *world.Process) error) {
+	i := c.random.IntN(len(c.replicas))
+	if err := end(c.replicas[i]); err != nil {
+		c.t.Error(err)
+	}
+	c.replicas[i] = c.start()
+}
+
+func (c *chaos) kill() { c.replace((*world.Process).Kill) }
+
+func (c *chaos) stop() {
+	c.replace(func(p *world.Process) error { return p.Stop(world.Within(c.t)) })
+}
+
+// freeze stops a replica until its lease has expired. Whatever it was about to write comes late.
+func (c *chaos) freeze() {
+	p := c.replicas[c.random.IntN(len(c.replicas))]
+	err := p.Signal(syscall.SIGSTOP)
+	time.Sleep(2 * chaosPause)
+	if err != nil || p.Signal(syscall.SIGCONT) != nil {
+		c.t.Error("the replica was not frozen:", err)
+	}
+}
+
+// freezeAPIServer keeps all connections open and answers nothing.
+func (c *chaos) freezeAPIServer() { c.outage(c.Kube.PauseAPIServer, c.Kube.ResumeAPIServer) }
+
+func (c *chaos) killAPIServer() {
+	c.outage(c.Kube.KillAPIServer, func() error { return c.Kube.RestartAPIServer(world.Within(c.t)) })
+}
+
+func (c *chaos) outage(begin, end func() error) {
+	if err := begin(); err != nil {
+		c.t.Fatal(err)
+	}
+	time.Sleep(time.Duration(c.random.Int64N(int64(chaosPause))))
+	if err := end(); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// judge waits until a database is settled, and compares its growths with what filled it.
+func (c *chaos) judge(f *filling) {
+	c.t.Helper()
+	a, err := f.WaitAutopilot(world.Within(c.t), "its alarm is over", func(a *v1alpha1.RdsAutopilot) bool {
+		in := f.Instance()
+		return in.Workload.UsedGB < 0.9*float64(in.VolumeGB) && state(a, v1alpha1.MetricStorage) == v1alpha1.StateOK && world.Armed(a) &&
+			a.Status.Instance != nil && int(a.Status.Instance.VolumeGB) == in.VolumeGB
+	})
+	if err != nil {
+		c.t.Error(err)
+		return
+	}
+	c.growths += f.filled
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.sizes) != f.filled+1 || !slices.IsSorted(f.sizes) {
+		c.t.Errorf("%s was filled %d times, and spec.volumesize was %v, want a growth for each", f.Name, f.filled, f.sizes)
+	}
+	signals := map[v1alpha1.Metric]time.Time{}
+	for _, s := range a.Status.Intake.Signals {
+		if _, twice := signals[s.Metric]; twice {
+			c.t.Errorf("%s has two signals for %s", f.Name, s.Metric)
+		}
+		signals[s.Metric] = s.AlarmTime.Time
+	}
+	rule, _ := f.Rule(v1alpha1.MetricStorage)
+	for _, at := range c.acknowledged(rule.ID) {
+		if signals[v1alpha1.MetricStorage].Before(at) {
+			c.t.Errorf("%s: the alarm of %v was answered with 200, and its signal is not stored: %v", f.Name, at, signals)
+		}
+	}
+}
+
+// acknowledged returns the times of a rule's alarms that the service answered with 200.
+func (c *chaos) acknowledged(rule string) (times []time.Time) {
+	for _, d := range c.Cloud.Deliveries() {
+		var envelope simcloud.Envelope
+		var alarm struct {
+			ID   string `json:"alarm_id"`
+			Time int64  `json:"time"`
+		}
+		if d.State != simcloud.Delivered || d.Type != simcloud.TypeNotification {
+			continue
+		}
+		if json.Unmarshal(d.Body, &envelope) != nil || json.Unmarshal([]byte(envelope.Message), &alarm) != nil {
+			c.t.Errorf("a message that cannot be read was sent: %s", d.Body)
+		}
+		if alarm.ID == rule {
+			times = append(times, time.UnixMilli(alarm.Time))
+		}
+	}
+	return times
+}
