@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -11,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"k8s.io/client-go/rest"
 
@@ -140,95 +138,6 @@ func state(a *v1alpha1.RdsAutopilot, m v1alpha1.Metric) v1alpha1.State {
 		}
 	}
 	return ""
-}
-
-func TestBadInputIsAnsweredAndChangesNothing(t *testing.T) {
-	w := start(t, world.Options{})
-	w.MustServe(t)
-	ctx := world.Within(t)
-	db := w.MustAdd(t, world.Database{Name: "bad-input", Flavor: "rds.mysql.n1.large.4", VolumeGB: 100, Workload: simcloud.Workload{UsedGB: 10}, Autopilot: true})
-	if _, err := db.WaitAutopilot(ctx, "it is armed", world.Armed); err != nil {
-		t.Fatal(err)
-	}
-	rule, ok := db.Rule(v1alpha1.MetricStorage)
-	if !ok {
-		t.Fatal("no rule")
-	}
-	_, alarm, err := w.Cloud.AlarmMessage(rule.ID, "alarm", 95, time.Now().Add(-time.Second), time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, okay, err := w.Cloud.AlarmMessage(rule.ID, "ok", 10, time.Now().Add(-time.Second), time.Now().Add(-time.Minute))
-	if err != nil {
-		t.Fatal(err)
-	}
-	envelope := func(message string, alter func(*simcloud.Envelope)) []byte {
-		e := simcloud.Envelope{
-			Type: "Notification", MessageID: strings.Repeat("0", 31) + "1", TopicURN: w.TopicURN(), Message: message,
-			Timestamp: time.Now().UTC().Format("2006-01-02T15:04:05Z"),
-		}
-		if alter != nil {
-			alter(&e)
-		}
-		return w.Cloud.Sign(e).JSON()
-	}
-	signed := envelope(alarm, nil)
-	tampered := bytes.Replace(signed, []byte(`\"alarm_status\":\"alarm\"`), []byte(`\"alarm_status\":\"ok\"`), 1)
-	if bytes.Equal(tampered, signed) {
-		t.Fatal("nothing was tampered with")
-	}
-	unsigned := bytes.Replace(envelope(alarm, nil), []byte(`"signature":`), []byte(`"unsigned":`), 1)
-	before, err := db.Autopilot(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, tc := range []struct {
-		name   string
-		body   []byte
-		status int
-	}{
-		{"no signature", unsigned, 400},
-		{"wrong signature", tampered, 403},
-		{"foreign topic", envelope(alarm, func(e *simcloud.Envelope) { e.TopicURN = "urn:smn:eu-de:" + strings.Repeat("f", 32) + ":autopilot_x" }), 200},
-		{"another topic of our project", envelope(alarm, func(e *simcloud.Envelope) { e.TopicURN += "x" }), 200},
-		{"not JSON", []byte("alarm!"), 400},
-		{"1 MiB + 1 byte", bytes.Repeat([]byte(" "), 1<<20+1), 413},
-		{"an alarm of an unknown rule", envelope(strings.ReplaceAll(alarm, rule.ID, "al"+strings.Repeat("9", 22)), nil), 200},
-		{"two hours old", envelope(alarm, func(e *simcloud.Envelope) { e.Timestamp = "2020-01-01T00:00:00Z" }), 403},
-		{"not an alarm", envelope("hello", nil), 200},
-	} {
-		status, text, err := w.Post(ctx, tc.body)
-		if err != nil || status != tc.status {
-			t.Errorf("%s: status %d (%s), %v, want %d", tc.name, status, strings.TrimSpace(text), err, tc.status)
-		}
-	}
-	after, err := db.Autopilot(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(after.Status.Intake.Signals) != len(before.Status.Intake.Signals) {
-		t.Errorf("signals %+v, before %+v", after.Status.Intake.Signals, before.Status.Intake.Signals)
-	}
-
-	// A signed "ok", and a signed alarm that Cloud Eye does not confirm, are stored. Neither changes the Rds.
-	for _, body := range [][]byte{envelope(okay, nil), envelope(alarm, func(e *simcloud.Envelope) { e.MessageID = strings.Repeat("0", 31) + "2" })} {
-		if status, text, err := w.Post(ctx, body); err != nil || status != 200 {
-			t.Errorf("status %d (%s), %v", status, text, err)
-		}
-	}
-	a, err := db.WaitAutopilot(ctx, "the alarm is stored", func(a *v1alpha1.RdsAutopilot) bool {
-		return slices.ContainsFunc(a.Status.Intake.Signals, func(s v1alpha1.Signal) bool { return s.State == v1alpha1.StateAlarm })
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	rds, err := db.Rds(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if rds.Spec.VolumeSize != 100 || a.Status.Pending != nil {
-		t.Errorf("volumesize %d, pending %+v", rds.Spec.VolumeSize, a.Status.Pending)
-	}
 }
 
 func TestProcessReportsWhyItCannotStart(t *testing.T) {
