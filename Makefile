@@ -101,7 +101,7 @@ test-browser: ## Test the pages in a headless Chromium: console, keyboard, theme
 pictures: ## Make the pictures of the README, docs/images/*.png, with a headless Chromium
 	@$(if $(CHROMIUM),,echo "make $@ needs Chromium: apt-get install chromium"; exit 1)
 	@CHROMIUM=$(CHROMIUM) go test -count=1 -timeout 30m -run With400Databases ./test/browser
-	@cp .cache/screenshots/{overview,database}-{light,dark}.png docs/images/
+	@cp .cache/screenshots/{overview-light,database-dark}.png docs/images/
 
 .PHONY: soak
 soak: ## Run chaos and new seeds of the swarm for SOAK_TIME (10m). SOAK_SEED repeats a run of chaos

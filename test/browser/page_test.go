@@ -23,7 +23,7 @@ const drawAgain = `(async () => {
 	return document.body.offsetHeight && performance.now() - begin;
 })()`
 
-// The README has the pictures overview-* and database-* of this test: make pictures.
+// The README has the pictures overview-light and database-dark of this test: make pictures.
 func TestPageWith400DatabasesInBothThemes(t *testing.T) {
 	t.Parallel()
 	address, host := serve(t, exampleFleet(t, 400))
