@@ -80,7 +80,7 @@ const (
 type ReasonRow struct {
 	Reason  Reason
 	Source  Source
-	Meaning string // the text in docs/decisions.md, without a full stop at the end
+	Meaning string // the text in docs/runbooks/reasons.md, without a full stop at the end
 
 	IsWarning     bool // the event is a Warning, because a needed change is not made
 	IsPostponed   bool // the change is still needed, so an intent that was not patched yet is kept

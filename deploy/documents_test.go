@@ -196,14 +196,6 @@ func TestOneAlarmsWayNamesFunctionsThatExist(t *testing.T) {
 	}
 }
 
-func TestOperationsPageListsTheReasonsOfArmed(t *testing.T) {
-	var documented []string
-	for _, row := range tables(t, "docs/operations.md", "What you see")[1] {
-		documented = append(documented, quoted(row[0])...)
-	}
-	compare(t, "reasons of Armed", documented, append(autopilot.NotArmedReasons(), autopilot.ArmedReason))
-}
-
 func TestCloudFactsListTheMetricsOfCloudEye(t *testing.T) {
 	var documented, coded []string
 	for _, row := range tables(t, "docs/cloud-facts.md", "Metrics")[0] {

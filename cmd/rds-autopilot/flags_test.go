@@ -16,7 +16,8 @@ import (
 
 var update = flag.Bool("update", false, "write the tables of docs/command-line.md anew")
 
-// TestTheTablesOfFlagsAreGenerated compares the table of each command with its flags; -update writes it.
+// TestTheTablesOfFlagsAreGenerated compares the table of each command with its flags; -update writes it. A flag that serve
+// has too is explained there only.
 func TestTheTablesOfFlagsAreGenerated(t *testing.T) {
 	const page, head = "../../docs/command-line.md", "| flag | default | meaning |\n|---|---|---|\n"
 	before, err := os.ReadFile(page)
@@ -25,10 +26,19 @@ func TestTheTablesOfFlagsAreGenerated(t *testing.T) {
 	}
 	text := string(before)
 	commands := 0
-	for _, c := range newRoot(environment()).Commands() {
+	root := newRoot(environment())
+	serve, _, err := root.Find([]string{"serve"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range root.Commands() {
 		rows := head
 		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
-			if f.Name != "help" {
+			switch {
+			case f.Name == "help":
+			case c != serve && serve.Flags().Lookup(f.Name) != nil:
+				rows += fmt.Sprintf("| `--%s` | | as for `serve` |\n", f.Name)
+			default:
 				rows += describe(f)
 			}
 		})
