@@ -16,6 +16,8 @@ import (
 // Cloud is the API of the cloud that this package needs. *otc.Cloud implements it.
 type Cloud interface {
 	ProjectID() string
+	// Rules lists the rules of the project as they were at notBefore or later. Callers must not modify the list.
+	Rules(ctx context.Context, notBefore time.Time) ([]otc.Rule, error)
 	Topics(ctx context.Context) ([]otc.Topic, error)
 	CreateTopic(ctx context.Context, name, displayName string) (urn string, err error)
 	DeleteTopic(ctx context.Context, urn string) error
@@ -30,12 +32,6 @@ type Cloud interface {
 	RuleQuota(ctx context.Context) (used, quota int, err error)
 }
 
-// Lister lists the rules of the project as they were at notBefore or later. An implementation may share one reading
-// between databases. Callers must not modify the list.
-type Lister interface {
-	Rules(ctx context.Context, notBefore time.Time) ([]otc.Rule, error)
-}
-
 // Metric is a metric that an alarm rule can watch.
 type Metric struct {
 	Name     v1alpha1.Metric // also the end of the rule's name
@@ -46,7 +42,6 @@ type Metric struct {
 // Options configure Alarms.
 type Options struct {
 	Cloud     Cloud
-	Lister    Lister
 	Metrics   []Metric // all metrics that a rule can watch, in the order in which their rules are recorded
 	ClusterID string   // uid of the namespace kube-system; it is part of every mark
 	Namespace string   // of the service
@@ -86,7 +81,7 @@ func (a *Alarms) ownerOf(r otc.Rule) (owner Mark, ok bool) {
 // It lists the rules as of notBefore or later. Before it deletes the first one it calls confirm, and stops at its error.
 func (a *Alarms) Remove(ctx context.Context, namespace, name string, notBefore time.Time,
 	confirm func(context.Context) error) (removed int, err error) {
-	listed, err := a.options.Lister.Rules(ctx, notBefore)
+	listed, err := a.options.Cloud.Rules(ctx, notBefore)
 	if err != nil {
 		return 0, fmt.Errorf("list rules: %w", err)
 	}
@@ -109,7 +104,7 @@ func (a *Alarms) Remove(ctx context.Context, namespace, name string, notBefore t
 
 // Marked calls f for each object of this cluster that has a rule in the cloud, as of notBefore or later.
 func (a *Alarms) Marked(ctx context.Context, notBefore time.Time, f func(namespace, name string)) error {
-	listed, err := a.options.Lister.Rules(ctx, notBefore)
+	listed, err := a.options.Cloud.Rules(ctx, notBefore)
 	if err != nil {
 		return fmt.Errorf("list rules: %w", err)
 	}
@@ -127,7 +122,7 @@ func (a *Alarms) Marked(ctx context.Context, notBefore time.Time, f func(namespa
 // later. ids are the instance's id and those of its nodes. An object without a rule of its own manages nothing.
 func (a *Alarms) Claim(ctx context.Context, namespace, name string, ids []string,
 	notBefore time.Time) (claim v1alpha1.Claim, err error) {
-	listed, err := a.options.Lister.Rules(ctx, notBefore)
+	listed, err := a.options.Cloud.Rules(ctx, notBefore)
 	if err != nil {
 		return claim, fmt.Errorf("list rules: %w", err)
 	}

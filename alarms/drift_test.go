@@ -96,7 +96,7 @@ func (o *odd) Rule(ctx context.Context, id string) (otc.Rule, error) {
 }
 
 func (o *odd) Rules(ctx context.Context, _ time.Time) ([]otc.Rule, error) {
-	all, err := o.Cloud.Rules(ctx)
+	all, err := o.ListRules(ctx)
 	for i := range all {
 		all[i] = o.shown(all[i])
 	}
@@ -120,7 +120,7 @@ func TestIneffectiveRepairIsReportedAndNotRepeatedAtOnce(t *testing.T) {
 			w.ensure(w.desired())
 			cloud := &odd{w.cloud, tt.show}
 			options := w.options
-			options.Cloud, options.Lister = cloud, cloud
+			options.Cloud = cloud
 			w.alarms = alarms.New(options)
 			check := func(when string, writes int, want ...v1alpha1.Metric) {
 				t.Helper()

@@ -170,7 +170,7 @@ func TestRulesDoNotWaitForTheTopic(t *testing.T) {
 func TestEnsureListsAgainBeforeItChangesAnything(t *testing.T) {
 	w := newWorld(t)
 	w.ensure(w.desired())
-	now, err := w.cloud.Rules(t.Context())
+	now, err := w.cloud.ListRules(t.Context())
 	w.must(err)
 	drifted := slices.Clone(now)
 	drifted[0].Threshold = 99

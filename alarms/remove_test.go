@@ -124,7 +124,7 @@ func TestRemoveStopsAtAnError(t *testing.T) {
 		}
 	}
 	w.refuse()
-	w.stale, err = w.cloud.Rules(t.Context())
+	w.stale, err = w.cloud.ListRules(t.Context())
 	w.must(err)
 	w.sim.RemoveRule(w.recorded.Rules[0].AlarmID) // after it was listed
 	w.advance(1)

@@ -26,22 +26,13 @@ func (e *ensureRun) rule(metric v1alpha1.Metric) (v1alpha1.DesiredRule, bool) {
 func (e *ensureRun) observedRule(desired v1alpha1.DesiredRule, there otc.Rule) v1alpha1.Rule {
 	rule := v1alpha1.Rule{
 		Metric: desired.Metric, AlarmID: there.ID, ThresholdPercent: percent(desired.ThresholdPercent),
-		Dimension: e.desired.Dimension, State: StateOf(there),
+		Dimension: e.desired.Dimension, State: there.State,
 	}
 	if !there.UpdateTime.IsZero() {
 		since := metav1.NewMicroTime(there.UpdateTime)
 		rule.StateTime = &since
 	}
 	return rule
-}
-
-// StateOf returns the state of a rule; empty if Cloud Eye reports a state that is not documented.
-func StateOf(r otc.Rule) v1alpha1.State {
-	switch s := v1alpha1.State(strings.ToLower(r.State)); s {
-	case v1alpha1.StateOK, v1alpha1.StateAlarm, v1alpha1.StateInsufficientData:
-		return s
-	}
-	return ""
 }
 
 // percent clamps a number of the cloud to the range of the record, because a conversion alone would wrap around.

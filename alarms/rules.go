@@ -82,20 +82,20 @@ func (e *ensureRun) run(ctx context.Context) error {
 		return err
 	}
 	if e.desired.Dimension == "" {
-		name, err := InstanceDimension(e.desired.Engine)
+		name, _, err := otc.Dimensions(e.desired.Engine)
 		if err != nil {
 			return err
 		}
 		e.desired.Dimension = name + ":" + e.desired.InstanceID
 	}
-	listed, err := e.options.Lister.Rules(ctx, e.desired.NotBefore)
+	listed, err := e.options.Cloud.Rules(ctx, e.desired.NotBefore)
 	if err != nil {
 		return fmt.Errorf("the alarm rules cannot be listed: %w", err)
 	}
 	if e.inOrder(listed) {
 		return nil
 	}
-	if listed, err = e.options.Lister.Rules(ctx, e.options.Now()); err != nil {
+	if listed, err = e.options.Cloud.Rules(ctx, e.options.Now()); err != nil {
 		return fmt.Errorf("the alarm rules cannot be listed: %w", err)
 	}
 	var failed failures

@@ -74,7 +74,7 @@ func newWorld(t *testing.T) *world {
 	w.must(err)
 	w.instance = in.ID
 	w.options = alarms.Options{
-		Cloud: w.cloud, Lister: w, ClusterID: clusterID, Namespace: "autopilot", Endpoint: ourURL, Now: w.clock,
+		Cloud: lists{w.cloud, w}, ClusterID: clusterID, Namespace: "autopilot", Endpoint: ourURL, Now: w.clock,
 		Metrics: []alarms.Metric{
 			{v1alpha1.MetricStorage, "rds039_disk_util", "%"}, {v1alpha1.MetricCPU, "rds001_cpu_util", "%"},
 			{v1alpha1.MetricMemory, "rds002_mem_util", "%"},
@@ -119,12 +119,17 @@ func (w *world) faultOf(r *http.Request) *simcloud.Fault {
 	return nil
 }
 
-// Rules implements alarms.Lister.
-func (w *world) Rules(ctx context.Context, notBefore time.Time) ([]otc.Rule, error) {
-	if w.stale != nil && notBefore.Before(w.clock()) {
-		return w.stale, nil
+// lists is the cloud of a world, whose lists are stale or new, and never shared.
+type lists struct {
+	*otc.Cloud
+	w *world
+}
+
+func (l lists) Rules(ctx context.Context, notBefore time.Time) ([]otc.Rule, error) {
+	if l.w.stale != nil && notBefore.Before(l.w.clock()) {
+		return l.w.stale, nil
 	}
-	return w.cloud.Rules(ctx)
+	return l.ListRules(ctx)
 }
 
 func (w *world) clock() time.Time { return *w.now.Load() }

@@ -23,11 +23,11 @@ type cloudState struct {
 	inst    *autopilot.Instance
 	usedGB  float64
 	cpu     float64
-	states  map[string]AlarmState // of the rules of the database, by id; they bear its mark
-	watched string                // the instance that the rules watch
-	owners  map[string]string     // other objects that manage an instance, by its id
-	topic   v1alpha1.Topic        // of the installation
-	removes []time.Time           // the age that each removal of rules has asked for
+	states  map[string]autopilot.AlarmState // of the rules of the database, by id; they bear its mark
+	watched string                          // the instance that the rules watch
+	owners  map[string]string               // other objects that manage an instance, by its id
+	topic   v1alpha1.Topic                  // of the installation
+	removes []time.Time                     // the age that each removal of rules has asked for
 	wal     autopilot.WAL
 	walErr  error
 	walFrom []string              // the dimensions of the reads of WAL
@@ -66,7 +66,7 @@ func (c cloud) Instance(_ context.Context, _ string, notBefore time.Time) (*auto
 	return &i, nil
 }
 
-func (c cloud) AlarmStates(context.Context, time.Time) (map[string]AlarmState, error) {
+func (c cloud) AlarmStates(context.Context, time.Time) (map[string]autopilot.AlarmState, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.unreachable || c.statesUnreadable {
@@ -77,7 +77,7 @@ func (c cloud) AlarmStates(context.Context, time.Time) (map[string]AlarmState, e
 
 func (c cloud) ListMaxAge() time.Duration { return time.Second }
 
-func (c cloud) Evidence(context.Context, autopilot.Instance, EvidenceRequest) (autopilot.Evidence, error) {
+func (c cloud) Evidence(context.Context, autopilot.Instance, autopilot.EvidenceRequest) (autopilot.Evidence, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return autopilot.Evidence{Time: c.now, Percent: c.cpu, UsedGB: c.usedGB}, nil
@@ -218,7 +218,7 @@ func (c cloud) Ensure(_ context.Context, desired v1alpha1.DesiredAlarms, _ func(
 	for _, r := range desired.Rules {
 		id := "al-" + string(r.Metric)
 		if _, ok := c.states[id]; !ok {
-			c.states[id] = AlarmState{v1alpha1.StateOK, c.now}
+			c.states[id] = autopilot.AlarmState{State: v1alpha1.StateOK, Since: c.now}
 		}
 		observed.Rules = append(observed.Rules, v1alpha1.Rule{
 			Metric: r.Metric, AlarmID: id, ThresholdPercent: int32(r.ThresholdPercent),

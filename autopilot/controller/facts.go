@@ -22,7 +22,7 @@ type FactReader struct {
 	Instances InstanceReader
 	Evidence  EvidenceReader
 	// AlarmStates returns the state of every alarm rule by its id.
-	AlarmStates func(ctx context.Context) (map[string]AlarmState, error)
+	AlarmStates func(ctx context.Context) (map[string]autopilot.AlarmState, error)
 	// Writer returns the field manager that wrote the size or the flavor into the Rds.
 	Writer func(ctx context.Context, kind v1alpha1.ChangeKind) (string, error)
 	// Reserve reserves a place among the flavors that may change at a time, and reports whether there was one.
@@ -69,7 +69,7 @@ func (f FactReader) readOne(ctx context.Context, c *autopilot.Case, fact autopil
 }
 
 // setAlarmStates enters the states into the alarms of a case and into the rules of its status.
-func setAlarmStates(c *autopilot.Case, states map[string]AlarmState) {
+func setAlarmStates(c *autopilot.Case, states map[string]autopilot.AlarmState) {
 	c.Alarms = slices.Clone(c.Alarms)
 	for i := range c.Status.Alarms.Rules {
 		rule := &c.Status.Alarms.Rules[i]
@@ -90,12 +90,13 @@ func setAlarmStates(c *autopilot.Case, states map[string]AlarmState) {
 // measure reads the newest measurement for each alarm that a change of that kind helps, CPU and memory only if their
 // alarm is in force. If Cloud Eye does not answer for a metric, its stored signal is the evidence.
 func (f FactReader) measure(ctx context.Context, c *autopilot.Case, kind v1alpha1.ChangeKind) error {
-	var requests []EvidenceRequest
+	var requests []autopilot.EvidenceRequest
 	for _, a := range c.Alarms {
 		metric, unknown := autopilot.LookupMetric(a.Metric)
 		if unknown == nil && metric.HelpedBy == kind && (metric.InGB() || a.InForce(c.Now)) {
-			requests = append(requests, EvidenceRequest{
-				a.Metric, ruleDimension(*c, a.Metric), metric.PeriodSeconds(c.Spec), a.LastUpdate(),
+			requests = append(requests, autopilot.EvidenceRequest{
+				Metric: a.Metric, Dimension: ruleDimension(*c, a.Metric), PeriodSeconds: metric.PeriodSeconds(c.Spec),
+				NotBefore: a.LastUpdate(),
 			})
 		}
 	}
@@ -108,7 +109,7 @@ func (f FactReader) measure(ctx context.Context, c *autopilot.Case, kind v1alpha
 
 // readEvidence reads several measurements concurrently, so that they share requests. A metric is in neither result if
 // Cloud Eye has no data of it. failed has the error of each metric that could not be read.
-func readEvidence(ctx context.Context, reader EvidenceReader, inst autopilot.Instance, requests []EvidenceRequest,
+func readEvidence(ctx context.Context, reader EvidenceReader, inst autopilot.Instance, requests []autopilot.EvidenceRequest,
 ) (found map[v1alpha1.Metric]autopilot.Evidence, failed map[v1alpha1.Metric]error) {
 	found, failed = make(map[v1alpha1.Metric]autopilot.Evidence), make(map[v1alpha1.Metric]error)
 	var mu sync.Mutex
@@ -131,7 +132,7 @@ func readEvidence(ctx context.Context, reader EvidenceReader, inst autopilot.Ins
 
 // readMeasurement turns a panic into the error of that measurement, because the goroutine is not the round's.
 func readMeasurement(ctx context.Context, reader EvidenceReader, inst autopilot.Instance,
-	w EvidenceRequest) (e autopilot.Evidence, err error) {
+	w autopilot.EvidenceRequest) (e autopilot.Evidence, err error) {
 	defer autopilot.CatchPanic(&err)
 	return reader.Evidence(ctx, inst, w)
 }
@@ -159,7 +160,7 @@ func (r *round) facts() FactReader {
 
 // alarmStates lists the rules again if a newer signal contradicts the list, because the list may be older than the
 // alarm. A list that agrees with the signals is used, so a storm of alarms costs one list.
-func (r *round) alarmStates(ctx context.Context) (map[string]AlarmState, error) {
+func (r *round) alarmStates(ctx context.Context) (map[string]autopilot.AlarmState, error) {
 	states, err := r.cloud.AlarmStates(ctx, r.notBefore)
 	if err != nil {
 		return nil, err

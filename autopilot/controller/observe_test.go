@@ -84,6 +84,27 @@ func observe(t *testing.T, inst autopilot.Instance, status v1alpha1.Status) (aut
 	return c, now
 }
 
+// noInstances has no instance, and records the ages that were asked for.
+type noInstances struct {
+	InstanceReader
+	notBefore []time.Time
+}
+
+func (n *noInstances) Instance(_ context.Context, _ string, notBefore time.Time) (*autopilot.Instance, error) {
+	n.notBefore = append(n.notBefore, notBefore)
+	return nil, nil
+}
+
+// Anyone can write invented ids, so a list of the last 30 seconds is proof enough that there is no such instance.
+func TestUnknownInstanceIsLookedUpInAListOfTheLast30Seconds(t *testing.T) {
+	now, none := time.Unix(1000, 0), &noInstances{}
+	observer := Observer{Instances: none, Now: func() time.Time { return now }}
+	_, err := observer.Observe(t.Context(), &autopilot.Target{InstanceID: "invented"}, &v1alpha1.RdsAutopilot{}, now.Add(-time.Hour))
+	if err != nil || len(none.notBefore) != 2 || !none.notBefore[1].Equal(now.Add(-30*time.Second)) {
+		t.Errorf("lists of %v, %v", none.notBefore, err)
+	}
+}
+
 func TestObserveReturnsTheInstanceOfANodeIDButDoesNotManageIt(t *testing.T) {
 	c, _ := observe(t, autopilot.Instance{ID: "in02"}, v1alpha1.Status{})
 	if c.Instance != nil || c.NodeOf != "in02" {
@@ -114,7 +135,7 @@ func TestRulesOfAFormerInstanceAreIgnored(t *testing.T) {
 		Intake: v1alpha1.Intake{Signals: []v1alpha1.Signal{{Metric: storage, AlarmID: "al1", State: v1alpha1.StateAlarm}}},
 	}}
 	err := addAlarms(&c)
-	setAlarmStates(&c, map[string]AlarmState{"al1": {v1alpha1.StateAlarm, time.Unix(100, 0)}})
+	setAlarmStates(&c, map[string]autopilot.AlarmState{"al1": {State: v1alpha1.StateAlarm, Since: time.Unix(100, 0)}})
 	if err != nil || len(c.Alarms) != 1 || c.Alarms[0].Signal != nil || c.Alarms[0].State != "" {
 		t.Errorf("alarms %+v, %v; want the used space alone", c.Alarms, err)
 	}
@@ -127,9 +148,9 @@ type recordedLists struct {
 	notBefore []time.Time
 }
 
-func (s *recordedLists) AlarmStates(_ context.Context, notBefore time.Time) (map[string]AlarmState, error) {
+func (s *recordedLists) AlarmStates(_ context.Context, notBefore time.Time) (map[string]autopilot.AlarmState, error) {
 	s.notBefore = append(s.notBefore, notBefore)
-	return map[string]AlarmState{"al1": {State: s.state}}, nil
+	return map[string]autopilot.AlarmState{"al1": {State: s.state}}, nil
 }
 
 // A list may be older than the alarm. In a storm of alarms, a list for each signal would cost too many requests.
@@ -162,7 +183,7 @@ func TestRulesAreListedAgainOnlyIfASignalContradictsTheList(t *testing.T) {
 // mixedEvidence has a measurement of the CPU, an error for memory, and a panic for storage.
 type mixedEvidence struct{}
 
-func (mixedEvidence) Evidence(_ context.Context, _ autopilot.Instance, r EvidenceRequest) (autopilot.Evidence, error) {
+func (mixedEvidence) Evidence(_ context.Context, _ autopilot.Instance, r autopilot.EvidenceRequest) (autopilot.Evidence, error) {
 	switch r.Metric {
 	case v1alpha1.MetricCPU:
 		return autopilot.Evidence{Percent: 95}, nil
@@ -173,7 +194,7 @@ func (mixedEvidence) Evidence(_ context.Context, _ autopilot.Instance, r Evidenc
 }
 
 func TestReadEvidenceReturnsTheResultOfEachMetric(t *testing.T) {
-	found, failed := readEvidence(t.Context(), mixedEvidence{}, autopilot.Instance{}, []EvidenceRequest{
+	found, failed := readEvidence(t.Context(), mixedEvidence{}, autopilot.Instance{}, []autopilot.EvidenceRequest{
 		{Metric: v1alpha1.MetricCPU}, {Metric: v1alpha1.MetricMemory}, {Metric: v1alpha1.MetricStorage},
 	})
 	if len(found) != 1 || found[v1alpha1.MetricCPU].Percent != 95 || len(failed) != 2 {

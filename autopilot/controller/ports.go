@@ -64,7 +64,7 @@ type Cloud interface {
 	ListMaxAge() time.Duration
 	// AlarmStates returns the state of every alarm rule by its id, as it was at notBefore or later. Callers must not
 	// modify the map.
-	AlarmStates(ctx context.Context, notBefore time.Time) (map[string]AlarmState, error)
+	AlarmStates(ctx context.Context, notBefore time.Time) (map[string]autopilot.AlarmState, error)
 	// WAL returns what Cloud Eye measures of the WAL of a PostgreSQL instance. dimension is that of the rule, as
 	// name:value; empty means the dimension of the instance. No decision waits for it.
 	WAL(ctx context.Context, inst autopilot.Instance, dimension string) (autopilot.WAL, error)
@@ -123,19 +123,5 @@ type InstanceReader interface {
 type EvidenceReader interface {
 	// Evidence returns the newest measurement of a metric; the zero value if there is no data. Calls of about the same
 	// time share requests.
-	Evidence(ctx context.Context, inst autopilot.Instance, request EvidenceRequest) (autopilot.Evidence, error)
-}
-
-// AlarmState is the state of an alarm rule in Cloud Eye.
-type AlarmState struct {
-	State v1alpha1.State
-	Since time.Time
-}
-
-// EvidenceRequest names one measurement.
-type EvidenceRequest struct {
-	Metric        v1alpha1.Metric
-	Dimension     string // name:value of the rule's dimension; empty means the dimension of the instance
-	PeriodSeconds int
-	NotBefore     time.Time // reject cached values that were read before this time, because they do not contain the news
+	Evidence(ctx context.Context, inst autopilot.Instance, request autopilot.EvidenceRequest) (autopilot.Evidence, error)
 }

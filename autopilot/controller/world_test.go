@@ -60,7 +60,7 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{
 		t: t, now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC),
-		cloudState: cloudState{usedGB: 50, cpu: 10, states: map[string]AlarmState{}, onTopic: noError,
+		cloudState: cloudState{usedGB: 50, cpu: 10, states: map[string]autopilot.AlarmState{}, onTopic: noError,
 			inst: &autopilot.Instance{
 				ID: "in01", Status: autopilot.StatusActive, Engine: "MySQL", Version: "8.0", Mode: "single",
 				Flavor: "rds.mysql.n1.large.4", VCPUs: 2, MemoryGB: 8, VolumeGB: 100, Zones: []string{"eu-de-01"},
@@ -345,13 +345,13 @@ func (w *world) apply() {
 func (w *world) raise(m v1alpha1.Metric) {
 	w.withLock(func() {
 		w.usedGB, w.cpu = 92, 95
-		w.states["al-"+string(m)] = AlarmState{v1alpha1.StateAlarm, w.now}
+		w.states["al-"+string(m)] = autopilot.AlarmState{State: v1alpha1.StateAlarm, Since: w.now}
 	})
 }
 
 // clear ends the alarm of a metric.
 func (w *world) clear(m v1alpha1.Metric) {
-	w.withLock(func() { w.states["al-"+string(m)] = AlarmState{v1alpha1.StateOK, w.now} })
+	w.withLock(func() { w.states["al-"+string(m)] = autopilot.AlarmState{State: v1alpha1.StateOK, Since: w.now} })
 }
 
 // startAlarm returns a controller whose database is armed and has an alarm.

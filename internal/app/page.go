@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
-	"github.com/mcsps/rds-autopilot/autopilot/controller"
-	"github.com/mcsps/rds-autopilot/internal/cloud"
 	"github.com/mcsps/rds-autopilot/internal/otc"
 	"github.com/mcsps/rds-autopilot/internal/page"
 	"github.com/mcsps/rds-autopilot/k8s"
@@ -19,7 +17,7 @@ import (
 
 // newPage returns the handler of the page. All its reads of the cloud together use a tenth of the rate.
 func newPage(o Options, kube *k8s.Cluster, api *otc.Cloud) http.Handler {
-	reader := cloud.New(api.Sparing(), o.Now)
+	reader := api.Sparing()
 	return page.New(page.Options{
 		Cache: kube, Sweep: o.Sweep, Recheck: o.Recheck, Version: o.Version, Now: o.Now,
 		Past: func(ctx context.Context, a *v1alpha1.RdsAutopilot, period time.Duration,
@@ -30,16 +28,16 @@ func newPage(o Options, kube *k8s.Cluster, api *otc.Cloud) http.Handler {
 }
 
 // past reads the measurements of a database since a time, on the dimensions of its rules.
-func past(ctx context.Context, reader *cloud.Cloud, a *v1alpha1.RdsAutopilot, period time.Duration,
+func past(ctx context.Context, reader *otc.Cloud, a *v1alpha1.RdsAutopilot, period time.Duration,
 	since time.Time) (none autopilot.Past, err error) {
 	if a.Status.Instance == nil {
 		return none, errors.New("the instance is not known yet")
 	}
 	inst := &autopilot.Instance{ID: a.Status.Instance.ID}
-	var wanted []controller.EvidenceRequest
+	var wanted []autopilot.EvidenceRequest
 	unknown := false
 	for _, m := range autopilot.MetricTable() {
-		w := controller.EvidenceRequest{Metric: m.Metric}
+		w := autopilot.EvidenceRequest{Metric: m.Metric}
 		for _, r := range a.Status.Alarms.Rules {
 			if r.Metric == m.Metric {
 				w.Dimension = r.Dimension

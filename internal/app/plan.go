@@ -16,7 +16,7 @@ import (
 	"github.com/mcsps/rds-autopilot/autopilot/controller"
 	"github.com/mcsps/rds-autopilot/autopilot/decide"
 	"github.com/mcsps/rds-autopilot/autopilot/record"
-	"github.com/mcsps/rds-autopilot/internal/cloud"
+	"github.com/mcsps/rds-autopilot/internal/otc"
 	"github.com/mcsps/rds-autopilot/k8s"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
@@ -24,7 +24,7 @@ import (
 // planner reads from the cluster and the cloud everything that a decision depends on. It changes neither.
 type planner struct {
 	kube    *k8s.Cluster
-	cloud   *cloud.Cloud
+	cloud   *otc.Cloud
 	claims  controller.ClaimReader
 	options Options
 	hasNoID bool     // the cluster's id could not be read, so the object's own rules look like those of another one
@@ -61,14 +61,13 @@ func Plan(ctx context.Context, config *rest.Config, o Options, namespace, name s
 	if err != nil {
 		return "", err
 	}
-	shared := cloud.New(api, o.Now)
-	p := &planner{kube: kube, cloud: shared, options: o}
+	p := &planner{kube: kube, cloud: api, options: o}
 	clusterID, err := kube.ClusterID(starting)
 	if err != nil {
 		p.note("Not checked: whether another object manages the instance, because its rules bear the cluster's id: %v", err)
 		p.hasNoID = true
 	}
-	p.claims = alarms.New(alarms.Options{Lister: shared, ClusterID: clusterID, Now: o.Now})
+	p.claims = alarms.New(alarms.Options{Cloud: api, ClusterID: clusterID, Now: o.Now})
 	plan, err := p.observe(ctx, target)
 	if err != nil {
 		return "", err

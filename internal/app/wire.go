@@ -13,7 +13,6 @@ import (
 	"github.com/mcsps/rds-autopilot/autopilot/controller"
 	"github.com/mcsps/rds-autopilot/autopilot/smn"
 	"github.com/mcsps/rds-autopilot/autopilot/webhook"
-	"github.com/mcsps/rds-autopilot/internal/cloud"
 	"github.com/mcsps/rds-autopilot/internal/otc"
 	"github.com/mcsps/rds-autopilot/k8s"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
@@ -37,7 +36,7 @@ func (s store) TopicURN() string { return s.Topic().URN }
 
 // openTelekomCloud is the cloud as the controller needs it.
 type openTelekomCloud struct {
-	*cloud.Cloud
+	*otc.Cloud
 	*alarms.Alarms
 }
 
@@ -57,15 +56,14 @@ func Wire(o Options, kube Cluster, clusterID string, api *otc.Cloud, reg prometh
 	if err != nil {
 		return Parts{}, err
 	}
-	shared := cloud.New(api, o.Now)
 	arming := alarms.New(alarms.Options{
-		Cloud: api, Lister: shared, Metrics: alarmMetrics(), ClusterID: clusterID, Namespace: own,
+		Cloud: api, Metrics: alarmMetrics(), ClusterID: clusterID, Namespace: own,
 		Endpoint: o.PublicURL.String(), Now: o.Now,
 	})
 	return Parts{
 		Receiver: receiver,
 		Controller: controller.New(controller.Options{
-			Kube: kube, Cloud: openTelekomCloud{shared, arming},
+			Kube: kube, Cloud: openTelekomCloud{api, arming},
 			Mode: o.Mode, Allowed: o.Allowed.InOwn(own), Sweep: o.Sweep, Recheck: o.Recheck, MaxFlavorChanges: o.MaxFlavorChanges,
 			Log: o.Log, Reg: reg, Now: o.Now, Chance: o.Chance,
 		}),

@@ -14,6 +14,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/internal/app"
 	"github.com/mcsps/rds-autopilot/internal/otc"
 	"github.com/mcsps/rds-autopilot/k8s"
@@ -58,7 +59,7 @@ type doctor struct {
 	namespace string // the service's
 	kube      *k8s.Cluster
 	cloud     *otc.Cloud
-	instances []otc.Instance
+	instances []autopilot.Instance
 	rules     []otc.Rule
 	url       Line // what a request to the public URL has found
 

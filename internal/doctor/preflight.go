@@ -73,11 +73,11 @@ func (d *doctor) readLists(ctx context.Context) Line {
 	var topics []otc.Topic
 	var err error
 	for _, read := range []func(){
-		func() { d.instances, err = d.cloud.Instances(ctx) },
-		func() { d.rules, err = d.cloud.Rules(ctx) },
+		func() { d.instances, err = d.cloud.ListInstances(ctx) },
+		func() { d.rules, err = d.cloud.ListRules(ctx) },
 		func() { topics, err = d.cloud.Topics(ctx) },
-		func() { _, err = d.cloud.ListedSeries(ctx, autopilot.MetricTable()[0].CloudEye) },
-		func() { _, err = d.cloud.Flavors(ctx, "MySQL", "8.0") },
+		func() { _, err = d.cloud.ListSeries(ctx) },
+		func() { _, err = d.cloud.ListFlavors(ctx, "MySQL", "8.0") },
 	} {
 		if read(); err != nil {
 			return failed(cmp.Or(grant(err.Error()), tryAgain), "%v", err)
@@ -158,14 +158,10 @@ func (d *doctor) checkURL(ctx context.Context) Line {
 func (d *doctor) chooseInstance(context.Context) Line {
 	by := ""
 	for _, in := range d.instances {
-		if in.ID != d.Instance && (d.Instance != "" || in.Status != "ACTIVE" || in.ReplicaOf != "") {
+		if in.ID != d.Instance && (d.Instance != "" || in.Status != autopilot.StatusActive || in.Mode == "replica") {
 			continue
 		}
-		ids := []string{in.ID}
-		for _, n := range in.Nodes {
-			ids = append(ids, n.ID)
-		}
-		manager, claimed := alarms.Manager(d.rules, ids)
+		manager, claimed := alarms.Manager(d.rules, append([]string{in.ID}, in.NodeIDs...))
 		if !claimed {
 			d.Instance = in.ID
 			return ok("%s (%s %s, %d GB) is managed by nobody", in.ID, in.Engine, in.Version, in.VolumeGB)

@@ -168,8 +168,8 @@ func (d *doctor) waitSignal(ctx context.Context) Line {
 	do, states := "Check in Cloud Eye's console whether the instance has data. A new one needs 10 minutes", ""
 	for id := range d.ruleIDs {
 		r, _ := d.cloud.Rule(ctx, id) // without an answer, the state stays unknown
-		states += ". Cloud Eye's rule of " + r.Metric + " is in " + r.State
-		if r.State == string(v1alpha1.StateAlarm) {
+		states += ". Cloud Eye's rule of " + r.Metric + " is in " + string(r.State)
+		if r.State == v1alpha1.StateAlarm {
 			do = d.undelivered()
 		}
 	}
@@ -212,7 +212,7 @@ func (d *doctor) removeRehearsal(ctx context.Context) Line {
 
 // rulesLeft returns an error while a rule of the rehearsal exists.
 func (d *doctor) rulesLeft(ctx context.Context) error {
-	rules, err := d.cloud.Rules(ctx)
+	rules, err := d.cloud.ListRules(ctx)
 	if i := slices.IndexFunc(rules, func(r otc.Rule) bool { return d.ruleIDs[r.ID] }); i >= 0 {
 		return fmt.Errorf("the alarm rule %s is still there", rules[i].Name)
 	}

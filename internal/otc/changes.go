@@ -4,11 +4,115 @@ package otc
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/http"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/opentelekomcloud/gophertelekomcloud/openstack/rds/v3/instances"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
+
+const (
+	// jobShare is the share of the service's rate that reading jobs may use. The other calls to RDS need the rest, and
+	// the lists show the progress of a change as well.
+	jobShare = 0.4
+	// jobPatience is how long a round waits for the state of a job, because the rounds of other databases wait for it.
+	jobPatience = 2 * time.Second
+	// jobKept is how long the state of a job is kept that nobody asks about any more, because its change has ended.
+	jobKept = 2 * time.Minute
+	// jobTime is the form of times in a job.
+	jobTime = "2006-01-02T15:04:05-0700"
+)
+
+// Change requests an intent from the cloud and returns the id of the job. It reads the instance first, because lists
+// may be old. It requests nothing and returns an empty id if the instance already has the size or flavor, or a larger
+// size.
+//
+// The error wraps autopilot.ErrConflict if the instance has another flavor than the intent starts from, and
+// autopilot.ErrNotRequested if a step before the request failed. It is an autopilot.RefusedError if the cloud refuses,
+// or if the instance is not ready. After any other error, the change may have begun.
+func (c *Cloud) Change(ctx context.Context, instanceID string, i v1alpha1.Intent) (jobID string, err error) {
+	inst, err := c.readInstance(ctx, instanceID)
+	if err != nil {
+		return "", fmt.Errorf("%w: read instance %s: %w", autopilot.ErrNotRequested, instanceID, err)
+	}
+	switch i.Kind {
+	case v1alpha1.KindVolume:
+		to, err := strconv.Atoi(i.To)
+		switch {
+		case err != nil:
+			return "", fmt.Errorf("%w: enlarge instance %s: %w", autopilot.ErrNotRequested, instanceID, err)
+		case inst.VolumeGB >= to:
+			return "", nil
+		case inst.Status != autopilot.StatusActive && inst.Status != autopilot.StatusStorageFull:
+			return "", notReady(inst)
+		}
+		jobID, err = c.Enlarge(ctx, instanceID, to)
+		return jobID, refusal(err)
+	case v1alpha1.KindFlavor:
+		switch {
+		case inst.Flavor == i.To:
+			return "", nil
+		case inst.Status != autopilot.StatusActive:
+			return "", notReady(inst)
+		case inst.Flavor != i.From:
+			return "", fmt.Errorf("instance %s has flavor %s by now: %w", instanceID, inst.Flavor, autopilot.ErrConflict)
+		}
+		jobID, err = c.Resize(ctx, instanceID, i.To)
+		return jobID, refusal(err)
+	}
+	return "", fmt.Errorf("%w: unknown kind of change %q", autopilot.ErrNotRequested, i.Kind)
+}
+
+func notReady(inst autopilot.Instance) error {
+	why := fmt.Sprintf("instance %s is in %s", inst.ID, inst.Status)
+	return &autopilot.RefusedError{Reason: autopilot.ReasonInstanceBusy, Message: why}
+}
+
+// refusal returns an autopilot.RefusedError if the cloud refused for good. It returns other errors as they are:
+// without an answer and with 5xx the change may have begun, and with 401 and 429 it can be requested again.
+func refusal(err error) error {
+	e, ok := errors.AsType[*Error](err)
+	if !ok || errors.Is(err, ErrUnavailable) || e.Status == 0 || e.Status == http.StatusUnauthorized {
+		return err
+	}
+	refused := &autopilot.RefusedError{Reason: reasonOf(e), Message: strings.TrimSpace(e.Code + " " + e.Message)}
+	return fmt.Errorf("%w: %w", refused, err)
+}
+
+// reasonOf maps the cloud's error codes to reasons (RDS api: error_codes.rst). The list of codes for a busy instance
+// also has those that the Terraform provider retries, and DBS.200452, which another cloud of the family sends. The
+// codes for missing payment are not documented: 402, and the prefix that the billing service of Huawei Cloud uses.
+func reasonOf(e *Error) autopilot.Reason {
+	switch strings.ToUpper(e.Code) {
+	case "DBS.280450", "DBS.280239", "DBS.200053", "DBS.200054": // sold out, gone, or not offered for this instance
+		return autopilot.ReasonSoldOut
+	case "DBS.200011", "DBS.200018", "DBS.200019", "DBS.200047", "DBS.200080", "DBS.200086", "DBS.200452", "DBS.200463",
+		"DBS.200611", "DBS.201014", "DBS.201015", "DBS.201202", "DBS.201206", "DBS.212033", "DBS.280011", "DBS.280343",
+		"DBS.280816":
+		return autopilot.ReasonInstanceBusy
+	case "DBS.200316":
+		return autopilot.ReasonStorageFull
+	case "DBS.200046", "DBS.200303", "RDS.5035":
+		return autopilot.ReasonQuotaExceeded
+	}
+	switch {
+	case e.Status == http.StatusPaymentRequired || strings.HasPrefix(strings.ToUpper(e.Code), "CBC."):
+		return autopilot.ReasonPaymentRequired
+	case e.Status == http.StatusForbidden:
+		return autopilot.ReasonNotPermitted
+	case e.Status == http.StatusConflict:
+		return autopilot.ReasonInstanceBusy
+	case e.Status == http.StatusRequestEntityTooLarge:
+		return autopilot.ReasonQuotaExceeded
+	}
+	return autopilot.ReasonCloudRefused
+}
 
 // Enlarge requests a larger volume and returns the id of the job. toGB is the new size, not the increment (RDS api:
 // scaling_up_storage_space_of_a_db_instance.rst).
@@ -32,19 +136,24 @@ func (c *Cloud) Resize(ctx context.Context, instanceID, flavor string) (jobID st
 	return *id, nil
 }
 
-// jobTime is the form of times in a job.
-const jobTime = "2006-01-02T15:04:05-0700"
-
-// Job is the state of a change.
-type Job struct {
-	Status     string // Running, Completed or Failed
-	FailReason string
-	Ended      time.Time // zero if the job runs, or if the cloud does not tell
+// Job returns the state of a change by its job id; autopilot.JobUnknown if the cloud does not know the job. 300 running
+// jobs that are checked every 30 seconds would need 10 requests a second. So they are read one after the other within
+// jobShare, and Job returns the last known state of a job that is not read within jobPatience: at first
+// autopilot.JobRunning.
+func (c *Cloud) Job(ctx context.Context, id string) (autopilot.Job, error) {
+	soon, cancel := context.WithTimeout(ctx, jobPatience)
+	defer cancel()
+	job, err := c.jobs.Get(soon, id, c.now().Add(-minUsable))
+	if soon.Err() != nil && ctx.Err() == nil {
+		last, _ := c.jobs.Last(id)
+		return last.Value, nil
+	}
+	return job, err
 }
 
-// Job reads a job by its id. The error wraps ErrNotFound if the cloud does not know it. The SDK can only wait for a
-// job, without a limit (RDS api: obtaining_information_about_a_task_with_a_specified_id.rst).
-func (c *Cloud) Job(ctx context.Context, id string) (Job, error) {
+// readJob reads a job. The SDK can only wait for a job, without a limit (RDS api:
+// obtaining_information_about_a_task_with_a_specified_id.rst).
+func (c *Cloud) readJob(ctx context.Context, id string) (autopilot.Job, error) {
 	var reply struct {
 		Job struct {
 			Status     string `json:"status"`
@@ -52,12 +161,22 @@ func (c *Cloud) Job(ctx context.Context, id string) (Job, error) {
 			Ended      text   `json:"ended"`
 		} `json:"job"`
 	}
-	if err := c.doRequest(ctx, opGetJob, http.MethodGet, "jobs?id="+id, nil, &reply, id); err != nil {
-		return Job{}, err
+	err := c.doRequest(ctx, opGetJob, http.MethodGet, "jobs?id="+id, nil, &reply, id)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return autopilot.Job{State: autopilot.JobUnknown}, nil
+	case err != nil:
+		return autopilot.Job{}, err
 	}
-	ended, err := time.Parse(jobTime, string(reply.Job.Ended))
-	if err != nil { // the caller can do without
-		ended = time.Time{}
+	switch strings.ToLower(reply.Job.Status) {
+	case "completed":
+		job := autopilot.Job{State: autopilot.JobDone}
+		if ended, err := time.Parse(jobTime, string(reply.Job.Ended)); err == nil { // the caller can do without
+			job.EndTime = ended
+		}
+		return job, nil
+	case "failed":
+		return autopilot.Job{State: autopilot.JobFailed, Message: c.transport.clean(string(reply.Job.FailReason))}, nil
 	}
-	return Job{Status: reply.Job.Status, FailReason: c.transport.clean(string(reply.Job.FailReason)), Ended: ended}, nil
+	return autopilot.Job{State: autopilot.JobRunning}, nil
 }

@@ -45,11 +45,13 @@ type Options struct {
 }
 
 // Cloud is a client for one project in one region. It is safe for concurrent use. Every method returns when its context
-// ends.
+// ends. Methods with an argument notBefore share their reads among all callers.
 type Cloud struct {
 	transport *transport
 	session   *session
 	account   account // as of the start
+	now       func() time.Time
+	lists
 }
 
 // Connect authenticates and finds the services. Its error is one line. It wraps ErrCredentials if the cloud refused the
@@ -95,7 +97,8 @@ func connect(ctx context.Context, o Options, acct account, base http.RoundTrippe
 		authenticate: func(ctx context.Context, acct account) (*login, error) { return logIn(ctx, t, acct, o.Endpoints) },
 	}
 	t.session.logins = t.session.newLogins()
-	c := &Cloud{transport: t, session: t.session, account: acct}
+	c := &Cloud{transport: t, session: t.session, account: acct, now: o.Now}
+	c.share()
 	for _, raw := range append(slices.Collect(maps.Values(o.Endpoints)), acct.authURL) {
 		if u, err := url.Parse(raw); err == nil && CrossesNetworkUnencrypted(u) {
 			o.Log.Warn("http to the cloud: passwords and tokens cross the network unencrypted", zap.String("host", u.Host))
@@ -153,15 +156,13 @@ func (c *Cloud) Region() string {
 	return c.account.region
 }
 
-// Rate returns how many requests per second each service may get.
-func (c *Cloud) Rate() float64 { return float64(c.transport.rate) }
-
 // Sparing returns a Cloud for requests that only inform people. It shares the login and the rate of c, but uses at
-// most a tenth of one service's rate, so that decisions have the rest.
+// most a tenth of one service's rate, so that decisions have the rest. It has shared reads of its own.
 func (c *Cloud) Sparing() *Cloud {
 	t, sparing := *c.transport, *c
 	t.spare = rate.NewLimiter(t.rate/10, spareBurst)
 	sparing.transport = &t
+	sparing.share()
 	return &sparing
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package otc_test
+package otc
 
 import (
 	"context"
@@ -20,7 +20,6 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/mcsps/rds-autopilot/internal/otc"
 	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
 )
 
@@ -66,7 +65,7 @@ func TestChangedSecretTakesEffectWithoutRestart(t *testing.T) {
 			sim, dir := simulate(t, simcloud.Options{}), t.TempDir()
 			mountSecret(t, dir, env(sim))
 			reg := prometheus.NewPedanticRegistry()
-			c, err := otc.Connect(t.Context(), otc.Options{Env: cloudNameOnly, Rate: 10000, Registerer: reg})
+			c, err := Connect(t.Context(), Options{Env: cloudNameOnly, Rate: 10000, Registerer: reg})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -75,7 +74,7 @@ func TestChangedSecretTakesEffectWithoutRestart(t *testing.T) {
 			}
 			sim.RenewCredentials()
 			for range 3 {
-				if _, err := c.Topics(t.Context()); !errors.Is(err, otc.ErrCredentials) {
+				if _, err := c.Topics(t.Context()); !errors.Is(err, ErrCredentials) {
 					t.Errorf("with the old credentials: %v", err)
 				}
 			}
@@ -119,19 +118,19 @@ func TestPatientConnectReachesTheCloudLater(t *testing.T) {
 		}})
 		env := lookUpIn(sim.Env())
 		reg := prometheus.NewPedanticRegistry()
-		o := otc.Options{Env: env, Transport: sim, Rate: 10000, Registerer: reg}
-		if _, err := otc.Connect(t.Context(), o); !errors.Is(err, otc.ErrUnavailable) {
+		o := Options{Env: env, Transport: sim, Rate: 10000, Registerer: reg}
+		if _, err := Connect(t.Context(), o); !errors.Is(err, ErrUnavailable) {
 			t.Errorf("without patience: %v", err)
 		}
 		o.Patient = true
-		c, err := otc.Connect(t.Context(), o)
+		c, err := Connect(t.Context(), o)
 		if err != nil {
 			t.Fatalf("with patience: %v", err)
 		}
 		if c.Region() != "eu-de" || c.ProjectID() != "" {
 			t.Errorf("region %q, project %q", c.Region(), c.ProjectID())
 		}
-		if _, err := c.Topics(t.Context()); !errors.Is(err, otc.ErrUnavailable) || !strings.Contains(err.Error(), "iam Login") {
+		if _, err := c.Topics(t.Context()); !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), "iam Login") {
 			t.Errorf("while IAM is down: %v", err)
 		}
 		checkLoggedIn(t, reg, 0)
@@ -156,7 +155,7 @@ func TestPatientConnectReachesTheCloudLater(t *testing.T) {
 			return env(k)
 		}
 		sim.ResetRequests()
-		if _, err := otc.Connect(t.Context(), o); err == nil || sim.Count("iam", "CreateToken") > 0 {
+		if _, err := Connect(t.Context(), o); err == nil || sim.Count("iam", "CreateToken") > 0 {
 			t.Errorf("without a region: %v, %d logins", err, sim.Count("iam", "CreateToken"))
 		}
 	})
@@ -168,7 +167,7 @@ func TestRefusedLoginAtStartIsTriedAgainOnlyWhenTheFileChanges(t *testing.T) {
 	mountSecret(t, dir, append(sim.Env(), "OS_PASSWORD=wrong"))
 	reg := prometheus.NewPedanticRegistry()
 	core, logs := observer.New(zapcore.WarnLevel)
-	c, err := otc.Connect(t.Context(), otc.Options{Env: cloudNameOnly, Rate: 10000, Registerer: reg, Patient: true, Log: zap.New(core)})
+	c, err := Connect(t.Context(), Options{Env: cloudNameOnly, Rate: 10000, Registerer: reg, Patient: true, Log: zap.New(core)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ func TestSuccessfulStatusWithoutResultIsAnError(t *testing.T) {
 		return err
 	}
 	modify := func(ctx context.Context, c *Cloud) error { return c.ModifyRule(ctx, "al1", Rule{}) }
-	rules := func(ctx context.Context, c *Cloud) error { _, err := c.Rules(ctx); return err }
+	rules := func(ctx context.Context, c *Cloud) error { _, err := c.ListRules(ctx); return err }
 	for name, tt := range map[string]struct {
 		do   func(context.Context, *Cloud) error
 		body string

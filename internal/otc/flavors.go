@@ -5,42 +5,52 @@ package otc
 import (
 	"context"
 	"net/http"
+	"time"
 
-	"github.com/opentelekomcloud/gophertelekomcloud/openstack/rds/v3/flavors"
+	sdk "github.com/opentelekomcloud/gophertelekomcloud/openstack/rds/v3/flavors"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/flavors"
 )
 
-// Flavor is an instance class (RDS api: querying_database_specifications.rst).
-type Flavor struct {
-	Code     string // such as rds.pg.n1.large.4.ha
-	Engine   string // as requested
-	Versions []string
-	Mode     string // single, ha or replica
-	VCPUs    int
-	MemoryGB int
-	Group    string            // general, dedicated or normal
-	Zones    map[string]string // zone → normal, unsupported, sellout or abandon
+// catalogueUsableFor is how old a catalogue may be, because a flavor may be sold out at any time.
+const catalogueUsableFor = 5 * time.Minute
+
+// release is an engine in one version.
+type release struct{ engine, version string }
+
+// Catalogue returns the flavors of the instance's engine and version, at most five minutes old. While the cloud does
+// not answer, it returns the last catalogue, however old. Callers must not modify the result.
+func (c *Cloud) Catalogue(ctx context.Context, inst autopilot.Instance) ([]flavors.Flavor, error) {
+	key := release{inst.Engine, inst.Version}
+	catalogue, err := c.catalogues.Get(ctx, key, c.now().Add(-catalogueUsableFor))
+	if last, ok := c.catalogues.Last(key); err != nil && ok {
+		return last.Value, nil
+	}
+	return catalogue, err
 }
 
-// Flavors lists the catalogue of an engine and version; an empty version means all.
-func (c *Cloud) Flavors(ctx context.Context, engine, version string) ([]Flavor, error) {
-	rows, err := flavors.ListFlavors(c.client(ctx, opListFlavors, engine),
-		flavors.ListOpts{DatabaseName: engine, VersionName: version})
+// ListFlavors lists the catalogue of an engine and version (RDS api: querying_database_specifications.rst).
+func (c *Cloud) ListFlavors(ctx context.Context, engine, version string) ([]flavors.Flavor, error) {
+	rows, err := sdk.ListFlavors(c.client(ctx, opListFlavors, engine),
+		sdk.ListOpts{DatabaseName: engine, VersionName: version})
 	if err != nil {
 		return nil, c.transport.wrapError(opListFlavors, err)
 	}
-	list := make([]Flavor, 0, len(rows))
+	list := make([]flavors.Flavor, 0, len(rows))
 	for _, r := range rows {
-		list = append(list, Flavor{
+		list = append(list, flavors.Flavor{
 			Code: r.SpecCode, Engine: engine, Versions: r.VersionName, Mode: r.InstanceMode,
-			VCPUs: number(r.VCPUs), MemoryGB: r.RAM, Group: r.GroupType, Zones: r.AzStatus,
+			VCPUs: number(r.VCPUs), MemoryGB: r.RAM, Zones: r.AzStatus,
 		})
 	}
 	return list, nil
 }
 
-// ResizeTargets returns the flavor codes that the cloud offers for this instance. The error wraps ErrNotFound if the
-// cloud has no such API. The SDK lacks the call (RDS api: querying_available_instance_classes_for_a_db_instance.rst).
-func (c *Cloud) ResizeTargets(ctx context.Context, instanceID string) ([]string, error) {
+// ResizeList returns the flavor codes that this instance may change to. It returns an autopilot.RefusedError if the
+// cloud has no such list, does not serve this engine, or does not let the service read it. The SDK lacks the call
+// (RDS api: querying_available_instance_classes_for_a_db_instance.rst).
+func (c *Cloud) ResizeList(ctx context.Context, inst autopilot.Instance) (codes []string, err error) {
 	var reply struct {
 		Groups []struct {
 			Flavors []struct {
@@ -48,11 +58,11 @@ func (c *Cloud) ResizeTargets(ctx context.Context, instanceID string) ([]string,
 			} `json:"compute_flavors"`
 		} `json:"flavor_groups"`
 	}
-	if err := c.doRequest(ctx, opListResizeTargets, http.MethodGet, "instances/"+instanceID+"/flavors-resize", nil, &reply,
-		instanceID); err != nil {
-		return nil, missing(err)
+	if err := c.doRequest(ctx, opListResizeTargets, http.MethodGet, "instances/"+inst.ID+"/flavors-resize", nil, &reply,
+		inst.ID); err != nil {
+		return nil, refusal(missing(err))
 	}
-	codes := []string{}
+	codes = []string{}
 	for _, g := range reply.Groups {
 		for _, f := range g.Flavors {
 			codes = append(codes, f.Code)

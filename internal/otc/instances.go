@@ -6,64 +6,70 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/opentelekomcloud/gophertelekomcloud/openstack/rds/v3/instances"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
 )
 
-// Instance is a database instance (RDS api: querying_db_instances.rst).
-type Instance struct {
-	ID         string
-	Name       string
-	Status     string // as the cloud reports it, such as ACTIVE, MODIFYING, STORAGE FULL
-	Mode       string // single, ha or replica
-	Engine     string // MySQL, PostgreSQL or SQLServer
-	Version    string
-	Flavor     string // with the suffix of the mode
-	VCPUs      int
-	MemoryGB   int
-	VolumeGB   int
-	VolumeType string
-	Nodes      []Node
-	ReplicaOf  string   // the primary's id
-	Replicas   []string // ids of its read replicas
+// Instance returns the instance as of notBefore or later; nil if the cloud has no such instance. If the id is a node's,
+// it returns the node's instance, which has another id. A replica that is not in the list is left out.
+func (c *Cloud) Instance(ctx context.Context, id string, notBefore time.Time) (*autopilot.Instance, error) {
+	byID, err := c.instances.Get(ctx, project{}, notBefore)
+	if err != nil {
+		return nil, err
+	}
+	found, ok := byID[id]
+	for _, other := range byID {
+		if !ok && slices.Contains(other.NodeIDs, id) {
+			found, ok = other, true
+		}
+	}
+	if !ok {
+		return nil, nil
+	}
+	var replicas []autopilot.Replica
+	for _, r := range found.Replicas {
+		if of, ok := byID[r.ID]; ok {
+			replicas = append(replicas, autopilot.Replica{
+				ID: of.ID, Name: of.Name, VCPUs: of.VCPUs, MemoryGB: of.MemoryGB, VolumeGB: of.VolumeGB,
+			})
+		}
+	}
+	found.Replicas = replicas
+	return &found, nil
 }
 
-// Node is one machine of an instance.
-type Node struct {
-	ID     string
-	Role   string // master, slave or readreplica
-	Status string
-	Zone   string
-}
-
-// Instances lists all instances of the project.
-func (c *Cloud) Instances(ctx context.Context) ([]Instance, error) {
+// ListInstances lists all instances of the project. Of replicas it returns only the ids.
+func (c *Cloud) ListInstances(ctx context.Context) ([]autopilot.Instance, error) {
 	return c.listInstances(ctx, instances.ListOpts{})
 }
 
-// Instance reads one instance. The error wraps ErrNotFound if there is none. The API has no path for one instance,
+// readInstance reads one instance. The error wraps ErrNotFound if there is none. The API has no path for one instance,
 // only a filter.
-func (c *Cloud) Instance(ctx context.Context, id string) (Instance, error) {
+func (c *Cloud) readInstance(ctx context.Context, id string) (autopilot.Instance, error) {
 	found, err := c.listInstances(ctx, instances.ListOpts{Id: id}, id)
 	if err != nil {
-		return Instance{}, err
+		return autopilot.Instance{}, err
 	}
 	for _, i := range found {
 		if i.ID == id {
 			return i, nil
 		}
 	}
-	return Instance{}, &Error{Service: string(serviceRDS), Operation: string(opListInstances), Status: http.StatusNotFound,
-		Message: "no instance " + id}
+	return autopilot.Instance{}, &Error{Service: string(serviceRDS), Operation: string(opListInstances),
+		Status: http.StatusNotFound, Message: "no instance " + id}
 }
 
-func (c *Cloud) listInstances(ctx context.Context, opts instances.ListOpts, ids ...string) ([]Instance, error) {
+func (c *Cloud) listInstances(ctx context.Context, opts instances.ListOpts, ids ...string) ([]autopilot.Instance, error) {
 	return everyPage(
 		func(r instances.InstanceResponse) string { return r.Id }, instanceOf,
 		func(offset int, _ string) ([]instances.InstanceResponse, int, error) {
-			opts.Offset, opts.Limit = offset, PageSize
+			opts.Offset, opts.Limit = offset, pageSize
 			page, err := instances.List(c.client(ctx, opListInstances, ids...), opts)
 			if err != nil {
 				return nil, 0, c.transport.wrapError(opListInstances, err)
@@ -72,21 +78,27 @@ func (c *Cloud) listInstances(ctx context.Context, opts instances.ListOpts, ids 
 		})
 }
 
-func instanceOf(r instances.InstanceResponse) Instance {
-	i := Instance{
+func instanceOf(r instances.InstanceResponse) autopilot.Instance {
+	i := autopilot.Instance{
 		ID: r.Id, Name: r.Name, Status: r.Status, Mode: strings.ToLower(r.Type),
 		Engine: r.DataStore.Type, Version: r.DataStore.Version, Flavor: r.FlavorRef,
-		VCPUs: number(r.Cpu), MemoryGB: number(r.Mem), VolumeGB: r.Volume.Size, VolumeType: r.Volume.Type,
+		VCPUs: number(r.Cpu), MemoryGB: number(r.Mem), VolumeGB: r.Volume.Size,
 	}
 	for _, n := range r.Nodes {
-		i.Nodes = append(i.Nodes, Node{ID: n.Id, Role: n.Role, Status: n.Status, Zone: n.AvailabilityZone})
+		i.NodeIDs = append(i.NodeIDs, n.Id)
+		if !slices.Contains(i.Zones, n.AvailabilityZone) {
+			i.Zones = append(i.Zones, n.AvailabilityZone)
+		}
+		if n.Role == "master" {
+			i.Primary = n.Id
+		}
 	}
+	// The cloud lists nodes in any order. Without sorting, the status would change with it.
+	slices.Sort(i.NodeIDs)
+	slices.Sort(i.Zones)
 	for _, other := range r.RelatedInstance {
-		switch other.Type {
-		case "replica_of":
-			i.ReplicaOf = other.Id
-		case "replica":
-			i.Replicas = append(i.Replicas, other.Id)
+		if other.Type == "replica" {
+			i.Replicas = append(i.Replicas, autopilot.Replica{ID: other.Id})
 		}
 	}
 	return i

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
 )
 
 const (
@@ -24,33 +26,16 @@ type Series struct {
 	Value     string // such as the instance's id
 }
 
-// Datapoint is one average. Time is the beginning of its period.
-type Datapoint struct {
-	Time    time.Time
-	Average float64
-}
-
 type dimension struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
 }
 
-// Datapoints reads averages, oldest first, with one request per SeriesPerQuery series. period is in seconds; 1 means
-// raw data. from should be one period early, because the cloud returns nothing for a part of a period. A series
-// without data is missing in the result.
-func (c *Cloud) Datapoints(ctx context.Context, series []Series, period int, from,
-	to time.Time) (map[Series][]Datapoint, error) {
-	found := map[Series][]Datapoint{}
-	for batch := range slices.Chunk(series, SeriesPerQuery) {
-		if err := c.queryBatch(ctx, batch, period, from, to, found); err != nil {
-			return nil, err
-		}
-	}
-	return found, nil
-}
-
-func (c *Cloud) queryBatch(ctx context.Context, batch []Series, period int, from, to time.Time,
-	found map[Series][]Datapoint) error {
+// queryPoints reads averages of at most SeriesPerQuery series, oldest first. The time of a point is the beginning of its
+// period. period is in seconds; 1 means raw data. from should be one period early, because the cloud returns nothing for
+// a part of a period. A series without data is missing in the result.
+func (c *Cloud) queryPoints(ctx context.Context, series []Series, period int, from,
+	to time.Time) (map[Series][]autopilot.Point, error) {
 	type metric struct {
 		Namespace  string      `json:"namespace"`
 		Metric     string      `json:"metric_name"`
@@ -63,7 +48,7 @@ func (c *Cloud) queryBatch(ctx context.Context, batch []Series, period int, from
 		Period  string   `json:"period"`
 		Filter  string   `json:"filter"`
 	}{From: from.UnixMilli(), To: to.UnixMilli(), Period: strconv.Itoa(period), Filter: "average"}
-	for _, s := range batch {
+	for _, s := range series {
 		body.Metrics = append(body.Metrics, metric{MetricNamespace, s.Metric, []dimension{{s.Dimension, s.Value}}})
 	}
 	var reply struct {
@@ -78,26 +63,27 @@ func (c *Cloud) queryBatch(ctx context.Context, batch []Series, period int, from
 		} `json:"metrics"`
 	}
 	if err := c.doRequest(ctx, opQueryData, http.MethodPost, "batch-query-metric-data", body, &reply); err != nil {
-		return err
+		return nil, err
 	}
+	found := map[Series][]autopilot.Point{}
 	for _, m := range reply.Metrics {
 		if len(m.Dimensions) != 1 {
 			continue
 		}
 		s := Series{Metric: m.Metric, Dimension: m.Dimensions[0].Name, Value: m.Dimensions[0].Value}
-		if !slices.Contains(batch, s) {
+		if !slices.Contains(series, s) {
 			continue
 		}
-		var points []Datapoint
+		var points []autopilot.Point
 		for _, p := range m.Datapoints {
 			if p.Average != nil {
-				points = append(points, Datapoint{Time: time.UnixMilli(p.Timestamp).UTC(), Average: *p.Average})
+				points = append(points, autopilot.Point{Time: time.UnixMilli(p.Timestamp).UTC(), Value: *p.Average})
 			}
 		}
 		if len(points) > 0 {
-			slices.SortStableFunc(points, func(a, b Datapoint) int { return a.Time.Compare(b.Time) })
+			slices.SortStableFunc(points, func(a, b autopilot.Point) int { return a.Time.Compare(b.Time) })
 			found[s] = points
 		}
 	}
-	return nil
+	return found, nil
 }

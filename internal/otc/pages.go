@@ -2,8 +2,8 @@
 
 package otc
 
-// PageSize is how many rows all services return in one request at most.
-const PageSize = 100
+// pageSize is how many rows all services return in one request at most.
+const pageSize = 100
 
 // everyPage reads all pages of a list. The services do not agree on where the next page begins: Cloud Eye's documents
 // say both "at" and "after" the marker. So it keeps each key once, and a page without a new row is the last. fetch is
@@ -30,7 +30,7 @@ func everyPage[R, T any](key func(R) string, convert func(R) T,
 			}
 		}
 		offset += len(page)
-		if len(rows) == before || (len(page) < PageSize && len(rows) >= total) {
+		if len(rows) == before || (len(page) < pageSize && len(rows) >= total) {
 			return rows, nil
 		}
 	}

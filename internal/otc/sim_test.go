@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package otc_test
+package otc
 
 import (
 	"crypto/rand"
@@ -16,7 +16,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/mcsps/rds-autopilot/internal/otc"
+	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/flavors"
 	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
 )
 
@@ -52,9 +53,9 @@ func lookUpIn(pairs []string) func(string) string {
 	return func(k string) string { return values[k] }
 }
 
-func connect(t *testing.T, env []string) *otc.Cloud {
+func connectSim(t *testing.T, env []string) *Cloud {
 	t.Helper()
-	c, err := otc.Connect(t.Context(), otc.Options{Env: lookUpIn(env), Rate: 10000})
+	c, err := Connect(t.Context(), Options{Env: lookUpIn(env), Rate: 10000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +72,7 @@ func TestEachOperationWorksThroughTheSDK(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			sim := simulate(t, simcloud.Options{Settings: simcloud.Settings{NoCESInCatalog: tc.noCESInCatalog}})
-			c := connect(t, tc.env(sim))
+			c := connectSim(t, tc.env(sim))
 			if c.ProjectID() != sim.ProjectID() || c.Region() != sim.Region() {
 				t.Errorf("project %s, region %s", c.ProjectID(), c.Region())
 			}
@@ -85,7 +86,7 @@ func TestEachOperationWorksThroughTheSDK(t *testing.T) {
 	}
 }
 
-func throughSMN(t *testing.T, c *otc.Cloud, sim *simcloud.Cloud) {
+func throughSMN(t *testing.T, c *Cloud, sim *simcloud.Cloud) {
 	ctx := t.Context()
 	urn, err := c.CreateTopic(ctx, "t1", "first name")
 	if err != nil {
@@ -95,14 +96,14 @@ func throughSMN(t *testing.T, c *otc.Cloud, sim *simcloud.Cloud) {
 		t.Errorf("CreateTopic again = %s, %v", again, err)
 	}
 	list, err := c.Topics(ctx)
-	if diff := cmp.Diff([]otc.Topic{{URN: urn, Name: "t1", DisplayName: "first name"}}, list); diff != "" || err != nil {
+	if diff := cmp.Diff([]Topic{{URN: urn, Name: "t1", DisplayName: "first name"}}, list); diff != "" || err != nil {
 		t.Error(err, diff)
 	}
 	sub, err := c.Subscribe(ctx, urn, "https", "https://example.com/smn?x=1", "remark")
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []otc.Subscription{{URN: sub, TopicURN: urn, Protocol: "https", Endpoint: "https://example.com/smn?x=1", Remark: "remark"}}
+	want := []Subscription{{URN: sub, TopicURN: urn, Protocol: "https", Endpoint: "https://example.com/smn?x=1", Remark: "remark"}}
 	if got, err := c.TopicSubscriptions(ctx, urn); err != nil || !cmp.Equal(want, got) {
 		t.Error(err, cmp.Diff(want, got))
 	}
@@ -114,7 +115,7 @@ func throughSMN(t *testing.T, c *otc.Cloud, sim *simcloud.Cloud) {
 			t.Error(err)
 		}
 	}
-	if _, err := c.TopicSubscriptions(ctx, urn); !errors.Is(err, otc.ErrNotFound) {
+	if _, err := c.TopicSubscriptions(ctx, urn); !errors.Is(err, ErrNotFound) {
 		t.Errorf("subscriptions of no topic: %v", err)
 	}
 	if len(sim.Topics())+len(sim.Subscriptions()) != 0 {
@@ -122,7 +123,7 @@ func throughSMN(t *testing.T, c *otc.Cloud, sim *simcloud.Cloud) {
 	}
 	sim.Configure(func(s *simcloud.Settings) { s.TopicQuota = 1 })
 	_, first := c.CreateTopic(ctx, "t1", "")
-	if _, err := c.CreateTopic(ctx, "t2", ""); first != nil || !errors.Is(err, otc.ErrQuota) {
+	if _, err := c.CreateTopic(ctx, "t2", ""); first != nil || !errors.Is(err, ErrQuota) {
 		t.Errorf("beyond the quota: %v, %v", first, err)
 	}
 }
@@ -133,24 +134,24 @@ func TestSameEndpointIgnoresCaseOfHostAndDefaultPort(t *testing.T) {
 		url: true, "HTTPS://Example.COM:443/smn?a=B": true, "https://example.com/smn/?a=B": false, "https://example.com/SMN?a=B": false,
 		"http://example.com/smn?a=B": false, "https://example.com:8443/smn?a=B": false, "https://example.com/smn": false, "%": false, "": false,
 	} {
-		if otc.SameEndpoint(url, other) != want || otc.SameEndpoint(other, url) != want {
+		if SameEndpoint(url, other) != want || SameEndpoint(other, url) != want {
 			t.Errorf("SameEndpoint(%q) = %t", other, !want)
 		}
 	}
-	if !otc.SameEndpoint("http://x", "http://x:80/") {
+	if !SameEndpoint("http://x", "http://x:80/") {
 		t.Error("an endpoint without a path differs from the one with the path /")
 	}
 }
 
-func throughCloudEye(t *testing.T, c *otc.Cloud, sim *simcloud.Cloud) {
+func throughCloudEye(t *testing.T, c *Cloud, sim *simcloud.Cloud) {
 	ctx := t.Context()
 	topic := sim.Topics()[0].URN
 	in, err := sim.AddInstance(simcloud.Instance{Flavor: "rds.mysql.c2.medium", VolumeGB: 40})
 	if err != nil {
 		t.Fatal(err)
 	}
-	rule := otc.Rule{
-		Name: "r_storage", Description: "ns/name", Namespace: otc.MetricNamespace, Metric: "rds039_disk_util",
+	rule := Rule{
+		Name: "r_storage", Description: "ns/name", Namespace: MetricNamespace, Metric: "rds039_disk_util",
 		Dimension: "rds_cluster_id", DimensionValue: in.ID, Period: 1, Count: 5, Repeat: 900, Filter: "average", Comparison: ">=",
 		Threshold: 75, Unit: "%", Level: 2, Enabled: true, ActionEnabled: true, AlarmActions: []string{topic}, OKActions: []string{topic},
 	}
@@ -190,19 +191,19 @@ func throughCloudEye(t *testing.T, c *otc.Cloud, sim *simcloud.Cloud) {
 			t.Error(err)
 		}
 	}
-	if _, err := c.Rule(ctx, rule.ID); !errors.Is(err, otc.ErrNotFound) {
+	if _, err := c.Rule(ctx, rule.ID); !errors.Is(err, ErrNotFound) {
 		t.Errorf("a deleted rule: %v", err)
 	}
 	sim.Configure(func(s *simcloud.Settings) { s.RuleQuota = 1 })
 	_, first := c.CreateRule(ctx, rule)
-	if _, err := c.CreateRule(ctx, rule); first != nil || !errors.Is(err, otc.ErrQuota) {
+	if _, err := c.CreateRule(ctx, rule); first != nil || !errors.Is(err, ErrQuota) {
 		t.Errorf("beyond the quota: %v, %v", first, err)
 	}
 }
 
-func throughRDS(t *testing.T, c *otc.Cloud, sim *simcloud.Cloud) {
+func throughRDS(t *testing.T, c *Cloud, sim *simcloud.Cloud) {
 	ctx := t.Context()
-	in, err := sim.AddInstance(simcloud.Instance{Flavor: "rds.pg.n1.large.4.ha", VolumeGB: 100, VolumeType: "ESSD"})
+	in, err := sim.AddInstance(simcloud.Instance{Flavor: "rds.pg.n1.large.4.ha", VolumeGB: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,29 +211,27 @@ func throughRDS(t *testing.T, c *otc.Cloud, sim *simcloud.Cloud) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := c.Instance(ctx, in.ID)
+	got, err := c.Instance(ctx, in.ID, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := otc.Instance{
+	want := &autopilot.Instance{
 		ID: in.ID, Name: in.Name, Status: "ACTIVE", Mode: "ha", Engine: "PostgreSQL", Version: in.Version, Flavor: "rds.pg.n1.large.4.ha",
-		VCPUs: 2, MemoryGB: 8, VolumeGB: 100, VolumeType: "ESSD", Replicas: []string{replica.ID},
-		Nodes: []otc.Node{
-			{ID: in.Nodes[0].ID, Role: "master", Status: "ACTIVE", Zone: "eu-de-01"},
-			{ID: in.Nodes[1].ID, Role: "slave", Status: "ACTIVE", Zone: "eu-de-02"},
-		},
+		VCPUs: 2, MemoryGB: 8, VolumeGB: 100, Zones: []string{"eu-de-01", "eu-de-02"},
+		NodeIDs: slices.Sorted(slices.Values([]string{in.Nodes[0].ID, in.Nodes[1].ID})), Primary: in.Nodes[0].ID,
+		Replicas: []autopilot.Replica{{ID: replica.ID, Name: replica.Name, VCPUs: 2, MemoryGB: 8, VolumeGB: 100}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if got, err := c.Instance(ctx, replica.ID); got.ReplicaOf != in.ID || got.Mode != "replica" || err != nil {
+	if got, err := c.readInstance(ctx, replica.ID); got.Mode != "replica" || err != nil {
 		t.Errorf("replica: %+v, %v", got, err)
 	}
-	if _, err := c.Instance(ctx, strings.Repeat("0", 32)+"in03"); !errors.Is(err, otc.ErrNotFound) {
+	if _, err := c.readInstance(ctx, strings.Repeat("0", 32)+"in03"); !errors.Is(err, ErrNotFound) {
 		t.Errorf("no instance: %v", err)
 	}
-	offered, err := c.Flavors(ctx, "PostgreSQL", in.Version)
-	if !slices.ContainsFunc(offered, func(f otc.Flavor) bool {
+	offered, err := c.ListFlavors(ctx, "PostgreSQL", in.Version)
+	if !slices.ContainsFunc(offered, func(f flavors.Flavor) bool {
 		return f.Code == in.Flavor && f.VCPUs == 2 && f.MemoryGB == 8 && f.Mode == "ha" && f.Zones["eu-de-01"] == "normal"
 	}) {
 		t.Errorf("%s is not among %d flavors: %v", in.Flavor, len(offered), err)
@@ -241,7 +240,7 @@ func throughRDS(t *testing.T, c *otc.Cloud, sim *simcloud.Cloud) {
 
 func TestListsReadAllPages(t *testing.T) {
 	sim := simulate(t, simcloud.Options{Settings: simcloud.Settings{StartInclusive: true}})
-	c, ctx := connect(t, sim.Env()), t.Context()
+	c, ctx := connectSim(t, sim.Env()), t.Context()
 	subscribed := ""
 	for i := range 203 {
 		urn, err := c.CreateTopic(ctx, fmt.Sprintf("t%d", i), "x")
@@ -254,7 +253,7 @@ func TestListsReadAllPages(t *testing.T) {
 		if _, err := c.Subscribe(ctx, subscribed, "https", fmt.Sprintf("https://example.com/%d", i), ""); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := c.CreateRule(ctx, otc.Rule{
+		if _, err := c.CreateRule(ctx, Rule{
 			Name: fmt.Sprintf("r%d", i), Namespace: "SYS.RDS", Metric: "rds001_cpu_util", Dimension: "rds_cluster_id",
 			DimensionValue: "x", Period: 300, Count: 1, Filter: "average", Comparison: ">=", Enabled: true,
 		}); err != nil {
@@ -266,8 +265,8 @@ func TestListsReadAllPages(t *testing.T) {
 	}
 	topics, err1 := c.Topics(ctx)
 	subscriptions, err2 := c.TopicSubscriptions(ctx, subscribed)
-	rules, err3 := c.Rules(ctx)
-	instances, err4 := c.Instances(ctx)
+	rules, err3 := c.ListRules(ctx)
+	instances, err4 := c.ListInstances(ctx)
 	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		t.Fatal(err)
 	}
@@ -284,7 +283,7 @@ func TestListedSeriesReadsAllPages(t *testing.T) {
 	var elapsed atomic.Int64 // nanoseconds since the start
 	start := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
 	sim := simulate(t, simcloud.Options{Now: func() time.Time { return start.Add(time.Duration(elapsed.Load())) }})
-	c := connect(t, sim.Env())
+	c := connectSim(t, sim.Env())
 	for calls, series := range []int{0, 1000, 2000} { // an instance and its node have one each
 		for range min(series, 500) {
 			if _, err := sim.AddInstance(simcloud.Instance{Flavor: "rds.mysql.c2.medium", VolumeGB: 40}); err != nil {
@@ -293,7 +292,7 @@ func TestListedSeriesReadsAllPages(t *testing.T) {
 		}
 		elapsed.Add(int64(10 * time.Minute))
 		sim.ResetRequests()
-		listed, err := c.ListedSeries(t.Context(), "rds039_disk_util")
+		listed, err := c.ListSeries(t.Context())
 		if n := sim.Count("ces", "ListMetrics"); len(listed) != series || err != nil || n != max(calls, 1) {
 			t.Errorf("%d series in %d calls, %v; want %d in %d", len(listed), n, err, series, max(calls, 1))
 		}

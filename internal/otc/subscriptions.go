@@ -43,7 +43,7 @@ func (c *Cloud) TopicSubscriptions(ctx context.Context, topicURN string) ([]Subs
 		},
 		func(offset int, _ string) ([]subscriptions.Subscription, int, error) {
 			page, err := subscriptions.ListTopic(c.client(ctx, opListTopicSubscriptions, topicURN), subscriptions.ListTopicOpts{
-				TopicUrn: topicURN, Offset: strconv.Itoa(offset), Limit: PageSize,
+				TopicUrn: topicURN, Offset: strconv.Itoa(offset), Limit: pageSize,
 			})
 			return page, -1, c.transport.wrapError(opListTopicSubscriptions, err)
 		})

@@ -22,7 +22,7 @@ func (c *Cloud) Topics(ctx context.Context) ([]Topic, error) {
 		func(t topics.Topic) string { return t.TopicUrn },
 		func(t topics.Topic) Topic { return Topic{URN: t.TopicUrn, Name: t.Name, DisplayName: t.DisplayName} },
 		func(offset int, _ string) ([]topics.Topic, int, error) {
-			page, err := topics.List(c.client(ctx, opListTopics), topics.ListOpts{Offset: strconv.Itoa(offset), Limit: PageSize})
+			page, err := topics.List(c.client(ctx, opListTopics), topics.ListOpts{Offset: strconv.Itoa(offset), Limit: pageSize})
 			return page, -1, c.transport.wrapError(opListTopics, err)
 		})
 }

@@ -145,7 +145,7 @@ func TestRateLimitIsPerService(t *testing.T) {
 			t.Errorf("12 requests at 2 per second took %s", took)
 		}
 		begin = time.Now()
-		if _, err := c.Rules(t.Context()); err != nil || time.Since(begin) != 0 {
+		if _, err := c.ListRules(t.Context()); err != nil || time.Since(begin) != 0 {
 			t.Errorf("another service waited %s, %v", time.Since(begin), err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
@@ -228,6 +228,6 @@ func createRule(c *Cloud, ctx context.Context) error {
 }
 
 func queryData(c *Cloud, ctx context.Context) error {
-	_, err := c.Datapoints(ctx, []Series{{"m", "d", "v"}}, 1, time.Unix(1, 0), time.Unix(2, 0))
+	_, err := c.queryPoints(ctx, []Series{{"m", "d", "v"}}, 1, time.Unix(1, 0), time.Unix(2, 0))
 	return err
 }

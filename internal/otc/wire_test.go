@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
 )
 
 // The SDK does not escape path segments, so an id that contains "/" would address another resource.
@@ -20,13 +22,13 @@ func TestInvalidIDsAreNotSent(t *testing.T) {
 	ctx := t.Context()
 	for _, id := range []string{"", "..", "../topics", "a/b", "a?b", "a#b", "a b", "*a", "-a", "ä", strings.Repeat("a", 600)} {
 		_, rule := c.Rule(ctx, id)
-		_, instance := c.Instance(ctx, id)
-		_, targets := c.ResizeTargets(ctx, id)
+		_, instance := c.readInstance(ctx, id)
+		_, resizes := c.ResizeList(ctx, autopilot.Instance{ID: id})
 		_, topic := c.TopicSubscriptions(ctx, id)
 		_, subscribe := c.Subscribe(ctx, id, "https", "https://x", "")
-		_, flavors := c.Flavors(ctx, id, "")
+		_, flavors := c.ListFlavors(ctx, id, "")
 		for what, err := range map[string]error{
-			"Rule": rule, "Instance": instance, "ResizeTargets": targets, "TopicSubscriptions": topic, "Subscribe": subscribe, "Flavors": flavors,
+			"Rule": rule, "Instance": instance, "ResizeList": resizes, "TopicSubscriptions": topic, "Subscribe": subscribe, "ListFlavors": flavors,
 			"ModifyRule": c.ModifyRule(ctx, id, Rule{}), "EnableRule": c.EnableRule(ctx, id, true), "DeleteRule": c.DeleteRule(ctx, id),
 			"DeleteTopic": c.DeleteTopic(ctx, id), "Unsubscribe": c.Unsubscribe(ctx, id),
 		} {
@@ -59,32 +61,19 @@ func TestSubscribeFindsExistingSubscriptionAfterSMN0190(t *testing.T) {
 	}
 }
 
-func TestDatapointsReadsTenSeriesPerQueryAndReturnsOnlyWhatWasRequested(t *testing.T) {
-	queries := 0
-	c := connectTo(t, &fake{service: func(w http.ResponseWriter, _ *http.Request) {
-		if queries++; queries > 1 {
-			reply(w, 200, `{"metrics":[]}`)
-			return
-		}
-		reply(w, 200, `{"metrics":[
-			{"metric_name":"m","dimensions":[{"name":"d","value":"v0"}],"datapoints":[{"average":2.5,"timestamp":2000},{"timestamp":3000},{"average":0,"timestamp":1000}]},
-			{"metric_name":"m","dimensions":[{"name":"d","value":"v1"}],"datapoints":[]},
-			{"metric_name":"m","dimensions":[{"name":"d","value":"stranger"}],"datapoints":[{"average":1,"timestamp":1}]}]}`)
-	}}, Options{})
-	var series []Series
-	for i := range 21 {
-		series = append(series, Series{"m", "d", fmt.Sprintf("v%d", i)})
-	}
-	got, err := c.Datapoints(t.Context(), series, 300, time.Unix(0, 0), time.Unix(9, 0))
+func TestQueryPointsReturnsOnlyWhatWasRequested(t *testing.T) {
+	c := connectTo(t, &fake{service: answer(200, `{"metrics":[
+		{"metric_name":"m","dimensions":[{"name":"d","value":"v0"}],"datapoints":[{"average":2.5,"timestamp":2000},{"timestamp":3000},{"average":0,"timestamp":1000}]},
+		{"metric_name":"m","dimensions":[{"name":"d","value":"v1"}],"datapoints":[]},
+		{"metric_name":"m","dimensions":[{"name":"d","value":"stranger"}],"datapoints":[{"average":1,"timestamp":1}]}]}`)}, Options{})
+	first := Series{"m", "d", "v0"}
+	got, err := c.queryPoints(t.Context(), []Series{first, {"m", "d", "v1"}}, 300, time.Unix(0, 0), time.Unix(9, 0))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := map[Series][]Datapoint{series[0]: {{time.UnixMilli(1000).UTC(), 0}, {time.UnixMilli(2000).UTC(), 2.5}}}
+	want := map[Series][]autopilot.Point{first: {{Time: time.UnixMilli(1000).UTC()}, {Time: time.UnixMilli(2000).UTC(), Value: 2.5}}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("want only points with an average, the oldest first:\n%s", diff)
-	}
-	if queries != 3 {
-		t.Errorf("%d queries for 21 series, want 3 of at most 10", queries)
 	}
 }
 

@@ -23,8 +23,8 @@ import (
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/autopilot/webhook"
+	"github.com/mcsps/rds-autopilot/flavors"
 	"github.com/mcsps/rds-autopilot/internal/app"
-	"github.com/mcsps/rds-autopilot/internal/otc"
 	"github.com/mcsps/rds-autopilot/k8s"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
@@ -45,7 +45,7 @@ type swarm struct {
 	databases  []*database
 	replicas   [2]*process
 	operator   *operator
-	flavors    map[string]otc.Flavor
+	flavors    map[string]flavors.Flavor
 	mayCall    int // calls allowed today, besides those of sweeps
 	mu         sync.Mutex
 	lines      []string       // the timeline
@@ -59,7 +59,7 @@ type swarm struct {
 }
 
 func newSwarm(t *testing.T, p plan) *swarm {
-	w := &swarm{plan: p, began: time.Now(), flavors: map[string]otc.Flavor{}, events: map[string]int{}, calls: map[string]int{}, reported: map[string]bool{}, end: math.MaxInt64}
+	w := &swarm{plan: p, began: time.Now(), flavors: map[string]flavors.Flavor{}, events: map[string]int{}, calls: map[string]int{}, reported: map[string]bool{}, end: math.MaxInt64}
 	cloud := simcloud.Options{Settings: p.settings, Fault: w.cloudFault, DeliveryFault: w.deliveryFault}
 	w.fleet = newFleetIn(t, cloud, simkube.Options{WatchLag: p.watchLag, Untracked: []string{"leases", v1alpha1.Resource}})
 	w.namespace(swarmNamespace)
@@ -71,7 +71,7 @@ func newSwarm(t *testing.T, p plan) *swarm {
 	for _, engine := range []string{"MySQL", "PostgreSQL", "SQLServer"} {
 		for _, d := range w.databases {
 			if in := d.instance(); in.Engine == engine {
-				list, err := w.personClient().Flavors(t.Context(), engine, in.Version)
+				list, err := w.personClient().ListFlavors(t.Context(), engine, in.Version)
 				w.must(err)
 				for _, f := range list {
 					w.flavors[f.Code] = f

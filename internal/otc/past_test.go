@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package cloud
+package otc
 
 import (
 	"testing"
@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
-	"github.com/mcsps/rds-autopilot/autopilot/controller"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
 )
@@ -24,9 +23,9 @@ func TestPastReadsAllSeriesOfADatabaseInOneRequest(t *testing.T) {
 			}
 			time.Sleep(11*time.Hour + 30*time.Minute)
 		}
-		var wanted []controller.EvidenceRequest
+		var wanted []autopilot.EvidenceRequest
 		for _, m := range autopilot.Metrics() {
-			wanted = append(wanted, controller.EvidenceRequest{Metric: m})
+			wanted = append(wanted, autopilot.EvidenceRequest{Metric: m})
 		}
 		wanted[0].Dimension = "rds_cluster_id:" + id // of its rule; the others follow from the engine
 		past := func(period, length time.Duration) autopilot.Past {

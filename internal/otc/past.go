@@ -1,24 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package cloud
+package otc
 
 import (
 	"context"
 	"time"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
-	"github.com/mcsps/rds-autopilot/autopilot/controller"
-	"github.com/mcsps/rds-autopilot/internal/otc"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
 // Past returns the measurements of the wanted metrics since then, as averages over a period. It needs one request.
-func (c *Cloud) Past(ctx context.Context, inst autopilot.Instance, wanted []controller.EvidenceRequest,
+func (c *Cloud) Past(ctx context.Context, inst autopilot.Instance, wanted []autopilot.EvidenceRequest,
 	period time.Duration, since time.Time) (autopilot.Past, error) {
 	past := autopilot.Past{Percent: map[v1alpha1.Metric][]autopilot.Point{}}
-	var all []otc.Series
-	keep := map[otc.Series]func([]autopilot.Point){}
-	read := func(s otc.Series, as func([]autopilot.Point)) {
+	var all []Series
+	keep := map[Series]func([]autopilot.Point){}
+	read := func(s Series, as func([]autopilot.Point)) {
 		all = append(all, s)
 		keep[s] = as
 	}
@@ -42,17 +40,17 @@ func (c *Cloud) Past(ctx context.Context, inst autopilot.Instance, wanted []cont
 		return past, err
 	}
 	for s, as := range keep {
-		as(pointsOf(found[s]))
+		as(found[s])
 	}
 	return past, nil
 }
 
 // datapoints reads series of one instance. A series that the cloud rejects is missing in the result, as one without
 // data is. It returns an error if no series could be read.
-func (c *Cloud) datapoints(ctx context.Context, all []otc.Series, period time.Duration, from,
-	to time.Time) (map[otc.Series][]otc.Datapoint, error) {
-	found, failed := readEach(all, func(series []otc.Series) (map[otc.Series][]otc.Datapoint, error) {
-		return c.api.Datapoints(ctx, series, int(period.Seconds()), from, to)
+func (c *Cloud) datapoints(ctx context.Context, all []Series, period time.Duration, from,
+	to time.Time) (map[Series][]autopilot.Point, error) {
+	found, failed := readEach(all, func(series []Series) (map[Series][]autopilot.Point, error) {
+		return c.queryPoints(ctx, series, int(period.Seconds()), from, to)
 	})
 	for _, err := range failed {
 		if len(failed) == len(all) {

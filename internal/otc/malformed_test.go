@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package cloud
+package otc
 
 import (
 	"sync"
@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
-	"github.com/mcsps/rds-autopilot/autopilot/controller"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
 )
@@ -44,7 +43,7 @@ func TestMalformedSeriesAffectsOnlyItself(t *testing.T) {
 				for _, id := range ids {
 					all.Go(func() {
 						inst := autopilot.Instance{ID: id, Engine: "MySQL", VolumeGB: 100}
-						e, err := r.Evidence(t.Context(), inst, controller.EvidenceRequest{Metric: v1alpha1.MetricStorage})
+						e, err := r.Evidence(t.Context(), inst, autopilot.EvidenceRequest{Metric: v1alpha1.MetricStorage})
 						if (err != nil) != (id == malformed) || (e.UsedGB == 50) == (id == malformed) {
 							t.Errorf("database %s: %+v, %v", id, e, err)
 						}

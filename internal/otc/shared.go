@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package cloud
+package otc
 
 import (
 	"context"
+	"math"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/flavors"
 	"github.com/mcsps/rds-autopilot/internal/shared"
 )
 
@@ -19,6 +23,63 @@ const (
 	// minUsable is how long even a quick read is used again, because callers of the same second need only one.
 	minUsable = time.Second
 )
+
+// lists are the reads that all callers share, so that a storm of alarms costs as many requests as one alarm.
+type lists struct {
+	instances  *shared.Reads[project, map[string]autopilot.Instance] // by id
+	rules      *shared.Reads[project, ruleList]
+	series     *shared.Reads[project, map[Series]bool] // of seriesMetric
+	catalogues *shared.Reads[release, []flavors.Flavor]
+	points     *batcher
+	jobs       *shared.Reads[string, autopilot.Job]
+}
+
+// ruleList is one list of all alarm rules, and their states by rule id, which every round needs.
+type ruleList struct {
+	rules  []Rule
+	states map[string]autopilot.AlarmState
+}
+
+// share begins shared reads of its own.
+func (c *Cloud) share() {
+	jobRate := jobShare * float64(c.transport.rate)
+	limit := rate.NewLimiter(rate.Limit(jobRate), int(math.Ceil(jobRate)))
+	c.lists = lists{
+		instances: newList(c.now, func(ctx context.Context) (map[string]autopilot.Instance, error) {
+			all, err := c.ListInstances(ctx)
+			byID := make(map[string]autopilot.Instance, len(all))
+			for _, i := range all {
+				byID[i.ID] = i
+			}
+			return byID, err
+		}),
+		rules: newList(c.now, func(ctx context.Context) (ruleList, error) {
+			rules, err := c.ListRules(ctx)
+			states := make(map[string]autopilot.AlarmState, len(rules))
+			for _, r := range rules {
+				states[r.ID] = autopilot.AlarmState{State: r.State, Since: r.UpdateTime}
+			}
+			return ruleList{rules, states}, err
+		}),
+		series: newList(c.now, c.ListSeries),
+		catalogues: newLists(c.now, func(ctx context.Context, of release) ([]flavors.Flavor, error) {
+			return c.ListFlavors(ctx, of.engine, of.version)
+		}),
+		points: newBatcher(c.readPoints, c.now),
+		jobs: &shared.Reads[string, autopilot.Job]{Now: c.now, Keep: jobKept,
+			Read: func(ctx context.Context, id string, _ time.Time) (autopilot.Job, time.Time, error) {
+				if err := limit.Wait(ctx); err != nil {
+					return autopilot.Job{}, time.Time{}, err
+				}
+				begun := c.now()
+				job, err := safely(func() (autopilot.Job, error) { return c.readJob(ctx, id) })
+				return job, begun, err
+			}},
+	}
+}
+
+// ListMaxAge returns how old a list of alarm states or instances may be that a decision without news uses.
+func (c *Cloud) ListMaxAge() time.Duration { return max(usableFor(c.rules), usableFor(c.instances)) }
 
 // project is the key of a list of everything in the project.
 type project struct{}

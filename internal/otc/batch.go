@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package cloud
+package otc
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/mcsps/rds-autopilot/internal/otc"
+	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/internal/shared"
 )
 
@@ -29,9 +29,9 @@ const (
 // batcher reads datapoints for all callers of about the same time in common requests. It sends a full request at once,
 // and another one after batchDelay. One bad series does not hide the others: see readEach.
 type batcher struct {
-	read  func(ctx context.Context, series []otc.Series, period int) (map[otc.Series][]otc.Datapoint, error)
+	read  func(ctx context.Context, series []Series, period int) (map[Series][]autopilot.Point, error)
 	now   func() time.Time
-	reads *shared.Reads[seriesKey, []otc.Datapoint]
+	reads *shared.Reads[seriesKey, []autopilot.Point]
 
 	mu      sync.Mutex
 	pending map[int]*batch // by period: waits for more series
@@ -39,35 +39,35 @@ type batcher struct {
 
 // seriesKey is a series in one period in seconds.
 type seriesKey struct {
-	otc.Series
+	Series
 	period int
 }
 
 // batch is one request.
 type batch struct {
-	series []otc.Series
+	series []Series
 	full   chan struct{} // closed when no other series has a place
 	begun  time.Time     // when it was sent
 	done   chan struct{} // closed when the next two are set
-	points map[otc.Series][]otc.Datapoint
-	failed map[otc.Series]error
+	points map[Series][]autopilot.Point
+	failed map[Series]error
 }
 
-func newBatcher(read func(context.Context, []otc.Series, int) (map[otc.Series][]otc.Datapoint, error),
+func newBatcher(read func(context.Context, []Series, int) (map[Series][]autopilot.Point, error),
 	now func() time.Time) *batcher {
 	b := &batcher{read: read, now: now, pending: make(map[int]*batch)}
-	b.reads = &shared.Reads[seriesKey, []otc.Datapoint]{Read: b.join, Now: now, Keep: pointsUsableFor + batchDelay}
+	b.reads = &shared.Reads[seriesKey, []autopilot.Point]{Read: b.join, Now: now, Keep: pointsUsableFor + batchDelay}
 	return b
 }
 
 // get returns the datapoints of these series in a period in seconds, read at notBefore or later, but at most
 // pointsUsableFor old in any case. A failure is not used again.
-func (b *batcher) get(ctx context.Context, period int, series []otc.Series,
-	notBefore time.Time) (map[otc.Series][]otc.Datapoint, error) {
+func (b *batcher) get(ctx context.Context, period int, series []Series,
+	notBefore time.Time) (map[Series][]autopilot.Point, error) {
 	if oldest := b.now().Add(-pointsUsableFor); notBefore.Before(oldest) {
 		notBefore = oldest
 	}
-	found := make(map[otc.Series][]otc.Datapoint, len(series))
+	found := make(map[Series][]autopilot.Point, len(series))
 	var mu sync.Mutex
 	all, ctx := errgroup.WithContext(ctx)
 	for _, s := range series { // at the same time, so that they share a request
@@ -87,7 +87,7 @@ func (b *batcher) get(ctx context.Context, period int, series []otc.Series,
 
 // join adds a series to the pending batch of its period, and returns the datapoints of the series and when the batch
 // was sent. The caller that begins a batch sends it.
-func (b *batcher) join(ctx context.Context, key seriesKey, _ time.Time) ([]otc.Datapoint, time.Time, error) {
+func (b *batcher) join(ctx context.Context, key seriesKey, _ time.Time) ([]autopilot.Point, time.Time, error) {
 	b.mu.Lock()
 	x, joins := b.pending[key.period]
 	if !joins {
@@ -95,7 +95,7 @@ func (b *batcher) join(ctx context.Context, key seriesKey, _ time.Time) ([]otc.D
 		b.pending[key.period] = x
 	}
 	x.series = append(x.series, key.Series)
-	if len(x.series) == otc.SeriesPerQuery {
+	if len(x.series) == SeriesPerQuery {
 		delete(b.pending, key.period)
 		close(x.full)
 	}
@@ -120,18 +120,18 @@ func (b *batcher) send(ctx context.Context, x *batch, period int) {
 		b.mu.Unlock()
 	}
 	x.begun = b.now()
-	x.points, x.failed = readEach(x.series, func(series []otc.Series) (map[otc.Series][]otc.Datapoint, error) {
+	x.points, x.failed = readEach(x.series, func(series []Series) (map[Series][]autopilot.Point, error) {
 		return b.read(ctx, series, period)
 	})
 }
 
 // readEach reads series in one request. If the cloud rejects that request, or if its answer cannot be decoded, readEach
 // reads each series alone. failed has the error of each series that could not be read.
-func readEach(series []otc.Series, request func([]otc.Series) (map[otc.Series][]otc.Datapoint, error),
-) (found map[otc.Series][]otc.Datapoint, failed map[otc.Series]error) {
-	failed = make(map[otc.Series]error)
-	read := func(series []otc.Series) (map[otc.Series][]otc.Datapoint, error) {
-		return safely(func() (map[otc.Series][]otc.Datapoint, error) { return request(series) })
+func readEach(series []Series, request func([]Series) (map[Series][]autopilot.Point, error),
+) (found map[Series][]autopilot.Point, failed map[Series]error) {
+	failed = make(map[Series]error)
+	read := func(series []Series) (map[Series][]autopilot.Point, error) {
+		return safely(func() (map[Series][]autopilot.Point, error) { return request(series) })
 	}
 	found, err := read(series)
 	switch {
@@ -143,9 +143,9 @@ func readEach(series []otc.Series, request func([]otc.Series) (map[otc.Series][]
 		}
 		return nil, failed
 	}
-	found = make(map[otc.Series][]otc.Datapoint, len(series))
+	found = make(map[Series][]autopilot.Point, len(series))
 	for _, s := range series {
-		points, err := read([]otc.Series{s})
+		points, err := read([]Series{s})
 		if err != nil {
 			failed[s] = err
 		}
@@ -157,8 +157,8 @@ func readEach(series []otc.Series, request func([]otc.Series) (map[otc.Series][]
 // isRejected reports whether the cloud rejects the content of a request. It does not if the cloud is unavailable, or if
 // the credentials or the rate are the problem, because that would be the same for each part of the request.
 func isRejected(err error) bool {
-	e, ok := errors.AsType[*otc.Error](err)
-	if !ok || errors.Is(err, otc.ErrUnavailable) {
+	e, ok := errors.AsType[*Error](err)
+	if !ok || errors.Is(err, ErrUnavailable) {
 		return false
 	}
 	return e.Status >= 400 && e.Status < 500 && e.Status != http.StatusUnauthorized && e.Status != http.StatusForbidden

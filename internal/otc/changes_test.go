@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package cloud
+package otc
 
 import (
 	"errors"
@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
-	"github.com/mcsps/rds-autopilot/internal/otc"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
 )
@@ -108,7 +107,7 @@ func TestRefusalHasTheReasonOfItsCode(t *testing.T) {
 		{http.StatusBadRequest, []string{"DBS.200306", "DBS.200308", ""}, autopilot.ReasonCloudRefused},
 	} {
 		for _, code := range tc.codes {
-			err := refusal(&otc.Error{Service: "rds", Status: tc.status, Code: code, Message: "The cloud's reason."})
+			err := refusal(&Error{Service: "rds", Status: tc.status, Code: code, Message: "The cloud's reason."})
 			refused, ok := errors.AsType[*autopilot.RefusedError](err)
 			if !ok || refused.Reason != tc.want {
 				t.Errorf("%d %s: %+v, want %s", tc.status, code, refused, tc.want)

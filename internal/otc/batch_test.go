@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package cloud
+package otc
 
 import (
 	"context"
@@ -19,7 +19,6 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
-	"github.com/mcsps/rds-autopilot/internal/otc"
 )
 
 // cloudEye returns one point for each series, dated at the time of the call. It allows five calls per second.
@@ -31,23 +30,23 @@ type cloudEye struct {
 
 func newCloudEye() *cloudEye { return &cloudEye{limit: rate.NewLimiter(5, 5)} }
 
-func (c *cloudEye) read(ctx context.Context, series []otc.Series, period int) (map[otc.Series][]otc.Datapoint, error) {
+func (c *cloudEye) read(ctx context.Context, series []Series, period int) (map[Series][]autopilot.Point, error) {
 	if err := c.limit.Wait(ctx); err != nil {
 		return nil, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.calls = append(c.calls, len(series))
-	points := map[otc.Series][]otc.Datapoint{}
+	points := map[Series][]autopilot.Point{}
 	for _, s := range series {
-		points[s] = []otc.Datapoint{{Time: time.Now(), Average: float64(period)}}
+		points[s] = []autopilot.Point{{Time: time.Now(), Value: float64(period)}}
 	}
 	return points, nil
 }
 
 func (c *cloudEye) batches() *batcher { return newBatcher(c.read, time.Now) }
 
-func numbered(i int) otc.Series { return otc.Series{Metric: "m", Value: strconv.Itoa(i)} }
+func numbered(i int) Series { return Series{Metric: "m", Value: strconv.Itoa(i)} }
 
 // readAll reads one series for each of n databases, whose requests arrive evenly over some time. It returns how long
 // the last one took.
@@ -58,8 +57,8 @@ func (c *cloudEye) readAll(t *testing.T, b *batcher, n int, over time.Duration, 
 		all.Go(func() {
 			time.Sleep(time.Duration(i) * over / time.Duration(n))
 			s := numbered(i)
-			points, err := b.get(t.Context(), period(i), []otc.Series{s, s}, time.Time{})
-			if err != nil || len(points[s]) != 1 || points[s][0].Average != float64(period(i)) {
+			points, err := b.get(t.Context(), period(i), []Series{s, s}, time.Time{})
+			if err != nil || len(points[s]) != 1 || points[s][0].Value != float64(period(i)) {
 				t.Errorf("%v, %v", points[s], err)
 			}
 		})
@@ -112,7 +111,7 @@ func TestBatcherReusesDatapointsFor30Seconds(t *testing.T) {
 			t.Errorf("later: %d calls, want two", len(c.calls))
 		}
 		time.Sleep(pointsUsableFor + time.Second)
-		if _, err := b.get(t.Context(), 1, []otc.Series{{Metric: "other"}}, time.Time{}); err != nil || b.reads.Len() != 1 {
+		if _, err := b.get(t.Context(), 1, []Series{{Metric: "other"}}, time.Time{}); err != nil || b.reads.Len() != 1 {
 			t.Errorf("%v; %d series are cached, want only the last one", err, b.reads.Len())
 		}
 	})
@@ -123,7 +122,7 @@ func TestBatcherReadsAgainAfterNews(t *testing.T) {
 		c := newCloudEye()
 		b := c.batches()
 		checkReadAfter := func(notBefore time.Time) {
-			points, err := b.get(t.Context(), 1, []otc.Series{numbered(1)}, notBefore)
+			points, err := b.get(t.Context(), 1, []Series{numbered(1)}, notBefore)
 			read := points[numbered(1)]
 			if err != nil || len(read) == 0 || read[len(read)-1].Time.Before(notBefore) {
 				t.Errorf("read %v, %v, want it from %v or later", read, err, notBefore)
@@ -147,15 +146,15 @@ func TestBatcherReadsTheOtherSeriesOfARejectedRequest(t *testing.T) {
 		err           error
 		failed, calls int
 	}{
-		"one series is rejected":         {&otc.Error{Status: http.StatusBadRequest}, 1, 11},
+		"one series is rejected":         {&Error{Status: http.StatusBadRequest}, 1, 11},
 		"a proxy answers with its page":  {&json.SyntaxError{Offset: 1}, 10, 1},
 		"the connection ends too early":  {io.ErrUnexpectedEOF, 10, 1},
-		"the cloud is unavailable":       {&otc.Error{Status: http.StatusServiceUnavailable}, 10, 1},
-		"the credentials do not suffice": {&otc.Error{Status: http.StatusForbidden}, 10, 1},
+		"the cloud is unavailable":       {&Error{Status: http.StatusServiceUnavailable}, 10, 1},
+		"the credentials do not suffice": {&Error{Status: http.StatusForbidden}, 10, 1},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			c, calls := newCloudEye(), 0
-			b := newBatcher(func(ctx context.Context, series []otc.Series, period int) (map[otc.Series][]otc.Datapoint, error) {
+			b := newBatcher(func(ctx context.Context, series []Series, period int) (map[Series][]autopilot.Point, error) {
 				calls++
 				if slices.Contains(series, numbered(3)) {
 					return nil, tc.err
@@ -164,9 +163,9 @@ func TestBatcherReadsTheOtherSeriesOfARejectedRequest(t *testing.T) {
 			}, time.Now)
 			var all sync.WaitGroup
 			var failed atomic.Int32
-			for i := range otc.SeriesPerQuery {
+			for i := range SeriesPerQuery {
 				all.Go(func() {
-					points, err := b.get(t.Context(), 1, []otc.Series{numbered(i)}, time.Time{})
+					points, err := b.get(t.Context(), 1, []Series{numbered(i)}, time.Time{})
 					if err != nil {
 						failed.Add(1)
 					} else if len(points[numbered(i)]) != 1 || i == 3 {
@@ -187,11 +186,11 @@ func TestBatcherReadsTheOtherSeriesOfARejectedRequest(t *testing.T) {
 func TestPanicInASharedReadIsAPanicErrorOfItsCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		list := newList(time.Now, func(context.Context) (int, error) { panic("broken list") })
-		points := newBatcher(func(context.Context, []otc.Series, int) (map[otc.Series][]otc.Datapoint, error) {
+		points := newBatcher(func(context.Context, []Series, int) (map[Series][]autopilot.Point, error) {
 			panic("broken points")
 		}, time.Now)
 		_, listErr := list.Get(t.Context(), project{}, time.Now())
-		_, pointsErr := points.get(t.Context(), 1, []otc.Series{numbered(1)}, time.Now())
+		_, pointsErr := points.get(t.Context(), 1, []Series{numbered(1)}, time.Now())
 		for _, err := range []error{listErr, pointsErr} {
 			if _, ok := errors.AsType[*autopilot.PanicError](err); !ok {
 				t.Errorf("%v, want a PanicError", err)

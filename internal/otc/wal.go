@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package cloud
+package otc
 
 import (
 	"context"
@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
-	"github.com/mcsps/rds-autopilot/autopilot/controller"
-	"github.com/mcsps/rds-autopilot/internal/otc"
 )
 
 // Cloud Eye's names of the gauges (docs/cloud-facts.md#metric-data).
@@ -21,18 +19,18 @@ const (
 
 // WAL returns the newest values of the gauges of WAL. A gauge without data counts as 0.
 func (c *Cloud) WAL(ctx context.Context, inst autopilot.Instance, dimension string) (autopilot.WAL, error) {
-	of, err := series(inst, controller.EvidenceRequest{Dimension: dimension})
+	of, err := series(inst, autopilot.EvidenceRequest{Dimension: dimension})
 	if err != nil {
 		return autopilot.WAL{}, err
 	}
 	wal, slots := of(walMB), of(inactiveSlots)
-	found, err := c.points.get(ctx, rawPeriod, []otc.Series{wal, slots}, time.Time{})
-	newest := func(s otc.Series) float64 {
+	found, err := c.points.get(ctx, rawPeriod, []Series{wal, slots}, time.Time{})
+	newest := func(s Series) float64 {
 		points := c.credible(found[s], rawPeriod, math.MaxInt32)
 		if len(points) == 0 {
 			return 0
 		}
-		return points[len(points)-1].Average
+		return points[len(points)-1].Value
 	}
 	return autopilot.WAL{GB: newest(wal) / mbPerGB, InactiveSlots: int(newest(slots))}, err
 }

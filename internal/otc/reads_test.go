@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package cloud
+package otc
 
 import (
 	"errors"
@@ -14,10 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/mcsps/rds-autopilot/alarms"
 	"github.com/mcsps/rds-autopilot/autopilot"
-	"github.com/mcsps/rds-autopilot/autopilot/controller"
-	"github.com/mcsps/rds-autopilot/internal/otc"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
 )
@@ -35,17 +32,12 @@ func newReads(t *testing.T, rate float64, o simcloud.Options) reads {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return reads{New(connectTo(t, sim, rate), time.Now), sim}
+	return reads{connectAt(t, sim, rate), sim}
 }
 
-func connectTo(t *testing.T, sim *simcloud.Cloud, rate float64) *otc.Cloud {
+func connectAt(t *testing.T, sim *simcloud.Cloud, rate float64) *Cloud {
 	t.Helper()
-	env := map[string]string{}
-	for _, pair := range sim.Env() {
-		k, v, _ := strings.Cut(pair, "=")
-		env[k] = v
-	}
-	c, err := otc.Connect(t.Context(), otc.Options{Env: func(k string) string { return env[k] }, Transport: sim, Rate: rate})
+	c, err := Connect(t.Context(), Options{Env: lookUpIn(sim.Env()), Transport: sim, Rate: rate})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,10 +62,10 @@ func (r reads) add(t *testing.T, n int) (ids []string) {
 // addRules adds alarm rules, for which the limit of the rate does not count.
 func (r reads) addRules(t *testing.T, n int) {
 	t.Helper()
-	c := connectTo(t, r.sim, 1e6)
+	c := connectAt(t, r.sim, 1e6)
 	for i := range n {
-		_, err := c.CreateRule(t.Context(), otc.Rule{
-			Name: fmt.Sprint("rule-", i), Namespace: otc.MetricNamespace, Metric: "rds039_disk_util",
+		_, err := c.CreateRule(t.Context(), Rule{
+			Name: fmt.Sprint("rule-", i), Namespace: MetricNamespace, Metric: "rds039_disk_util",
 			Dimension: "rds_cluster_id", DimensionValue: strconv.Itoa(i),
 			Period: 1, Count: 5, Filter: "average", Comparison: ">=", Threshold: 90, Level: 2,
 		})
@@ -107,7 +99,7 @@ func TestLongListAtLowRateIsRead(t *testing.T) {
 					t.Errorf("instance: %v, %v", inst, err)
 					return
 				}
-				request := controller.EvidenceRequest{Metric: v1alpha1.MetricCPU, PeriodSeconds: 300}
+				request := autopilot.EvidenceRequest{Metric: v1alpha1.MetricCPU, PeriodSeconds: 300}
 				if _, err := r.Evidence(t.Context(), *inst, request); err != nil {
 					t.Errorf("evidence: %v", err)
 				}
@@ -216,24 +208,22 @@ func TestCatalogueIsKeptWhileTheCloudFails(t *testing.T) {
 }
 
 // Anyone can write invented ids. One list in 30 seconds must answer for all of them.
-func TestInventedInstancesShareOneListIn30Seconds(t *testing.T) {
+func TestInventedInstancesShareLists(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newReads(t, 5, simcloud.Options{})
 		known := r.add(t, 1)[0]
-		observer := controller.Observer{Instances: r, Mode: v1alpha1.ModeAuto, Now: time.Now,
-			Claims: alarms.New(alarms.Options{Lister: r, Now: time.Now})}
-		observe := func(id string) autopilot.Case {
+		find := func(id string) *autopilot.Instance {
 			t.Helper()
-			c, err := observer.Observe(t.Context(), &autopilot.Target{InstanceID: id}, &v1alpha1.RdsAutopilot{}, time.Now().Add(-time.Minute))
+			inst, err := r.Instance(t.Context(), id, time.Now().Add(-30*time.Second))
 			if err != nil {
 				t.Fatal(err)
 			}
-			return c
+			return inst
 		}
 		begin := time.Now()
 		for i := range 600 {
-			if c := observe(fmt.Sprint("invented-", i)); c.Instance != nil {
-				t.Errorf("found %+v", c.Instance)
+			if inst := find(fmt.Sprint("invented-", i)); inst != nil {
+				t.Errorf("found %+v", inst)
 			}
 			time.Sleep(100 * time.Millisecond)
 		}
@@ -242,7 +232,7 @@ func TestInventedInstancesShareOneListIn30Seconds(t *testing.T) {
 		}
 		added := r.add(t, 1)[0] // newer than the list
 		time.Sleep(31 * time.Second)
-		if observe(known).Instance == nil || observe(added).Instance == nil {
+		if find(known) == nil || find(added) == nil {
 			t.Error("an instance is not found")
 		}
 	})
@@ -269,7 +259,7 @@ func TestUsedSpaceIsReadOnAnyDimensionThatHasData(t *testing.T) {
 				t.Fatalf("%v, %v", inst, err)
 			}
 			dimension := strings.Replace(tc.dimension, "%s", id, 1)
-			request := controller.EvidenceRequest{Metric: v1alpha1.MetricStorage, Dimension: dimension}
+			request := autopilot.EvidenceRequest{Metric: v1alpha1.MetricStorage, Dimension: dimension}
 			if e, err := r.Evidence(t.Context(), *inst, request); err != nil || e.UsedGB != 50 {
 				t.Errorf("%s: %+v, %v", name, e, err)
 			}
@@ -282,11 +272,11 @@ func TestUsedSpaceThatCannotBeTrueIsMissing(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	c := &Cloud{now: func() time.Time { return now }}
 	old, ahead := now.Add(-newestWithin-3*time.Second), now.Add(5*time.Minute+time.Second)
-	got := c.credible([]otc.Datapoint{
-		{Time: old, Average: 50}, {Time: now, Average: -1}, {Time: now, Average: 100.1}, {Time: now, Average: math.NaN()},
-		{Time: now, Average: math.Inf(1)}, {Time: now, Average: 60}, {Time: ahead, Average: 70},
+	got := c.credible([]autopilot.Point{
+		{Time: old, Value: 50}, {Time: now, Value: -1}, {Time: now, Value: 100.1}, {Time: now, Value: math.NaN()},
+		{Time: now, Value: math.Inf(1)}, {Time: now, Value: 60}, {Time: ahead, Value: 70},
 	}, rawPeriod, 100)
-	if len(got) != 1 || got[0].Average != 60 {
+	if len(got) != 1 || got[0].Value != 60 {
 		t.Errorf("%+v", got)
 	}
 }

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package otc
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
+)
+
+const (
+	// rawPeriod is the period, in Cloud Eye's API, of data that is not aggregated.
+	rawPeriod = 1
+	// newestWithin is how old the newest datapoint may be. Metrics are up to 10 minutes late
+	// (docs/cloud-facts.md#metrics).
+	newestWithin = 30 * time.Minute
+)
+
+// Evidence returns the newest datapoint of a metric; the zero value if there is none. The evidence for storage is the
+// used space in GB, from raw data. If Cloud Eye has no used space, it is the percentage of the size at that datapoint.
+func (c *Cloud) Evidence(ctx context.Context, inst autopilot.Instance,
+	w autopilot.EvidenceRequest) (autopilot.Evidence, error) {
+	metric, err := autopilot.LookupMetric(w.Metric)
+	if err != nil {
+		return autopilot.Evidence{}, err
+	}
+	of, err := series(inst, w)
+	if err != nil {
+		return autopilot.Evidence{}, err
+	}
+	if metric.InGB() {
+		return c.usedSpaceOfAny(ctx, metric, inst, w)
+	}
+	s := of(metric.CloudEye)
+	points, err := c.points.get(ctx, w.PeriodSeconds, []Series{s}, w.NotBefore)
+	if credible := c.credible(points[s], w.PeriodSeconds, metric.MostPercent()); err == nil && len(credible) > 0 {
+		newest := credible[len(credible)-1]
+		return autopilot.Evidence{Time: newest.Time, Percent: newest.Value}, nil
+	}
+	return autopilot.Evidence{}, err
+}
+
+// usedSpaceOfAny returns the used space on the first dimension that has data: the rule's, the instance's, or the
+// primary node's. All have the same volume. The rule's dimension may have none, or there may be no rule.
+func (c *Cloud) usedSpaceOfAny(ctx context.Context, metric autopilot.MetricRow, inst autopilot.Instance,
+	w autopilot.EvidenceRequest) (autopilot.Evidence, error) {
+	_, ofNode, err := Dimensions(inst.Engine)
+	if err != nil {
+		return autopilot.Evidence{}, err
+	}
+	tried := map[Series]bool{}
+	for _, dimension := range []string{w.Dimension, "", ofNode + ":" + inst.Primary} {
+		w.Dimension = dimension
+		of, err := series(inst, w)
+		if err != nil {
+			return autopilot.Evidence{}, err
+		}
+		if s := of(metric.UsedGB); !tried[s] && s.Value != "" {
+			tried[s] = true
+			if e, err := c.usedSpace(ctx, metric, of, inst.VolumeGB, w); err != nil || e.Present() {
+				return e, err
+			}
+		}
+	}
+	return autopilot.Evidence{}, nil
+}
+
+// series returns a function that names the series of a metric on the dimension of the instance's rule.
+func series(inst autopilot.Instance, w autopilot.EvidenceRequest) (func(metric string) Series, error) {
+	name, value, ok := strings.Cut(w.Dimension, ":")
+	if !ok {
+		var err error
+		if name, _, err = Dimensions(inst.Engine); err != nil {
+			return nil, err
+		}
+		value = inst.ID
+	}
+	return func(metric string) Series { return Series{Metric: metric, Dimension: name, Value: value} }, nil
+}
+
+func (c *Cloud) usedSpace(ctx context.Context, metric autopilot.MetricRow, of func(string) Series, volumeGB int,
+	w autopilot.EvidenceRequest) (autopilot.Evidence, error) {
+	points, err := c.points.get(ctx, rawPeriod, []Series{of(metric.UsedGB)}, w.NotBefore)
+	if err != nil {
+		return autopilot.Evidence{}, err
+	}
+	most := float64(volumeGB)
+	if used := c.credible(points[of(metric.UsedGB)], rawPeriod, most); len(used) > 0 {
+		newest := used[len(used)-1]
+		return autopilot.Evidence{Time: newest.Time, UsedGB: newest.Value}, nil
+	}
+	points, err = c.points.get(ctx, rawPeriod, []Series{of(metric.CloudEye), of(metric.TotalGB)}, w.NotBefore)
+	if err != nil {
+		return autopilot.Evidence{}, err
+	}
+	totals := c.credible(points[of(metric.TotalGB)], rawPeriod, most)
+	percents := c.credible(points[of(metric.CloudEye)], rawPeriod, metric.MostPercent())
+	for _, percent := range slices.Backward(percents) { // the two series may have been read at different times
+		i := slices.IndexFunc(totals, func(total autopilot.Point) bool { return total.Time.Equal(percent.Time) })
+		if i >= 0 {
+			return autopilot.Evidence{Time: percent.Time, UsedGB: percent.Value / 100 * totals[i].Value}, nil
+		}
+	}
+	return autopilot.Evidence{}, nil
+}
+
+// credible returns the datapoints of a period in seconds that may be evidence, oldest first: those that are recent and
+// can be true.
+func (c *Cloud) credible(points []autopilot.Point, period int, most float64) []autopilot.Point {
+	return slices.DeleteFunc(slices.Clone(points), func(p autopilot.Point) bool {
+		return c.now().Sub(p.Time) > newestWithin+2*time.Duration(period)*time.Second ||
+			!p.IsCredible(most, c.now())
+	})
+}
+
+// readPoints reads the datapoints of newestWithin. It reads two periods more, because the cloud returns nothing for a
+// part of a period.
+func (c *Cloud) readPoints(ctx context.Context, series []Series,
+	period int) (map[Series][]autopilot.Point, error) {
+	to := c.now()
+	from := to.Add(-newestWithin - 2*time.Duration(period)*time.Second)
+	return c.queryPoints(ctx, series, period, from, to.Add(time.Minute))
+}
