@@ -142,7 +142,7 @@ generate-code:
 	@$(GENTOOL) controller-gen object:headerFile=test/tools/gen/header.txt paths=./k8s/api/...
 	@$(GENTOOL) controller-gen crd paths=./k8s/api/autopilot/... output:crd:dir=deploy/crds
 	@cp deploy/crds/autopilot.otc.mcsps.de_rdsautopilots.yaml deploy/chart/files/rdsautopilots.yaml
-	@cp deploy/alerts.yaml deploy/kube-state-metrics.yaml deploy/chart/files/
+	@cp deploy/kube-state-metrics.yaml deploy/chart/files/
 	@rm -rf deploy/chart/files/dashboards && mkdir deploy/chart/files/dashboards
 	@for f in $(wildcard deploy/dashboards/*.json); do cp $$f deploy/chart/files/dashboards/; done
 	@$(call DEFAULTS,deploy/chart)
@@ -199,8 +199,9 @@ INSTALLTOOLS := $(addprefix .cache/bin/,helm helm-unittest kustomize kube-score 
 
 # The sources of the rendered files. A test compares their checksum with the one in the first line of each.
 INSTALLFILES = $(sort deploy/namespace.yaml deploy/chart/Chart.yaml deploy/chart/values.yaml \
-  $(addprefix deploy/chart/ci/,default-values.yaml install-values.yaml) deploy/chart/files/rdsautopilots.yaml deploy/chart/files/defaults.yaml \
-  $(wildcard deploy/chart/templates/*.yaml deploy/chart/templates/*/*.yaml deploy/chart/templates/*.tpl))
+  $(addprefix deploy/chart/ci/,default-values.yaml install-values.yaml) \
+  $(addprefix deploy/chart/files/,alerts.yaml alerts-changes.yaml rdsautopilots.yaml defaults.yaml) \
+  $(wildcard deploy/chart/templates/*.yaml deploy/chart/templates/*.tpl))
 RENDER = .cache/bin/helm template rds-autopilot $(1) --namespace rds-autopilot --values deploy/chart/ci/install-values.yaml --no-hooks
 HEAD = echo "\# Rendered from the chart by make generate; do not edit. Checksum of its sources: $$(cat $(INSTALLFILES) | sha256sum | cut -d' ' -f1)"
 
@@ -209,6 +210,8 @@ install-manifests: .cache/bin/helm generate-code ## Render deploy/install.yaml, 
 	@{ $(HEAD); cat deploy/namespace.yaml; $(call RENDER,deploy/chart); } > deploy/install.yaml
 	@{ $(HEAD); $(call RENDER,deploy/chart) -s templates/serviceaccount.yaml -s templates/rbac.yaml -s templates/aggregate.yaml; } > deploy/rbac.yaml
 	@{ $(HEAD); $(call RENDER,deploy/chart) --set serviceMonitor.enabled=true -s templates/servicemonitor.yaml; } > deploy/servicemonitor.yaml
+	@{ $(HEAD); $(call RENDER,deploy/chart) --set prometheusRule.enabled=true --set prometheusRule.changes=true -s templates/prometheusrule.yaml; } \
+	  > deploy/alerts.yaml
 	@{ $(HEAD); .cache/bin/helm template rds-autopilot deploy/chart --namespace rds-autopilot --values deploy/chart/ci/default-values.yaml \
 	  --set crds.enabled=false; } > deploy/testdata/rendered-defaults.yaml
 
@@ -219,7 +222,7 @@ release-files: .cache/bin/helm ## Write chart, install.yaml and checksums of VER
 	@[[ "$(DIGEST)" =~ ^sha256:[0-9a-f]{64}$$ ]] || { echo "DIGEST is required: the digest of the image, sha256:…"; exit 1; }
 	@rm -rf dist .cache/release && mkdir -p dist .cache && cp -r deploy/chart .cache/release
 	@sed 's|^  $(DIGEST_KEY): ""$$|  $(DIGEST_KEY): $(DIGEST)|' deploy/chart/Chart.yaml > .cache/release/Chart.yaml
-	@i='$(IMAGE)'; sed "s|^  registry: .*|  registry: $${i%%/*}|; s|^  repository: .*|  repository: $${i#*/}|" deploy/chart/values.yaml > .cache/release/values.yaml
+	@i='$(IMAGE)'; sed "s|^  repository: .*|  repository: $$i|" deploy/chart/values.yaml > .cache/release/values.yaml
 	@$(call DEFAULTS,.cache/release)
 	@.cache/bin/helm package .cache/release --version $(VERSION:v%=%) --app-version $(VERSION) --destination dist
 	@{ cat deploy/namespace.yaml; $(call RENDER,dist/rds-autopilot-$(VERSION:v%=%).tgz); } > dist/install.yaml

@@ -125,7 +125,7 @@ func newRequestCounter(r prometheus.Registerer) (*prometheus.CounterVec, error) 
 	requests, err := registered(r, prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "rds_autopilot_cloud_requests_total",
 		Help: "Requests sent to the cloud, by service, operation and HTTP status (error: no answer).",
-	}, []string{"service", "operation", "code"}))
+	}, []string{"cloud_service", "operation", "code"}))
 	if err != nil {
 		return nil, err
 	}

@@ -25,9 +25,8 @@ import (
 type ApplyOptions struct {
 	// DryRun makes the API server check and default everything, and store nothing.
 	DryRun bool
-	// Namespace replaces the namespace of namespaced objects and of the subjects of bindings. Objects in kube-system stay
-	// there. Their names, and those of ClusterRoleBindings, get it as a suffix. If it is empty, nothing is replaced, and
-	// an object without a namespace gets the namespace default.
+	// Namespace replaces the namespace of namespaced objects and of the subjects of bindings. Names of ClusterRoleBindings
+	// get it as a suffix. If it is empty, nothing is replaced, and an object without a namespace gets the namespace default.
 	Namespace string
 }
 
@@ -63,7 +62,7 @@ func (c *Cluster) applyObject(ctx context.Context, client dynamic.Interface, o A
 	}
 	var resource dynamic.ResourceInterface = client.Resource(mapping.Resource)
 	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-		if o.Namespace != "" && object.GetNamespace() != metav1.NamespaceSystem {
+		if o.Namespace != "" {
 			object.SetNamespace(o.Namespace)
 		}
 		if object.GetNamespace() == "" {
@@ -94,7 +93,6 @@ func (c *Cluster) applyObject(ctx context.Context, client dynamic.Interface, o A
 }
 
 // moveBinding lets a binding grant its rights to the accounts of a namespace, beside the bindings of other namespaces.
-// A Role in kube-system and its binding have the same name.
 func moveBinding(object *unstructured.Unstructured, namespace string) {
 	subjects, _ := object.Object["subjects"].([]any)
 	for _, s := range subjects {
@@ -102,12 +100,8 @@ func moveBinding(object *unstructured.Unstructured, namespace string) {
 			subject["namespace"] = namespace
 		}
 	}
-	if object.GetKind() != "ClusterRoleBinding" && object.GetNamespace() != metav1.NamespaceSystem {
-		return
-	}
-	object.SetName(object.GetName() + "-" + namespace)
-	if role, ok := object.Object["roleRef"].(map[string]any); ok && role["kind"] == "Role" {
-		role["name"] = object.GetName()
+	if object.GetKind() == "ClusterRoleBinding" {
+		object.SetName(object.GetName() + "-" + namespace)
 	}
 }
 

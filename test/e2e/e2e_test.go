@@ -123,7 +123,7 @@ func TestSignedAlarmsGrowDatabases(t *testing.T) {
 		{"rds_autopilot_leader", nil, 1},
 		{"rds_autopilot_build_info", nil, 1},
 		{"rds_autopilot_last_sweep_timestamp_seconds", nil, 1},
-		{"rds_autopilot_cloud_requests_total", []string{"service=ces"}, 1},
+		{"rds_autopilot_cloud_requests_total", []string{"cloud_service=ces"}, 1},
 	} {
 		if got := metrics.Sum(m.name, m.labels...); got < m.least {
 			t.Errorf("%s %v is %g, want at least %g", m.name, m.labels, got, m.least)

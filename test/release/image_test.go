@@ -152,8 +152,8 @@ func checkFiles(t *testing.T, dist, version, image, digest string) {
 	}
 	for values, want := range map[string]string{
 		",image.repository=registry.internal/mirror": "registry.internal/mirror:" + version + "@" + digest,
-		",image.tag=mine":                   image + ":mine",
-		",image.registry=registry.internal": "registry.internal/rds-autopilot:" + version + "@" + digest,
+		",image.tag=mine":                         image + ":mine",
+		",global.imageRegistry=registry.internal": "registry.internal/rds-autopilot:" + version + "@" + digest,
 	} {
 		rendered := run(t, command(t, nil, tool(t, "helm"), "template", releaseName, "dist/"+packed, "--set", "publicURL=https://a.example.com/smn"+values))
 		if !strings.Contains(rendered, want+"\n") {

@@ -65,7 +65,7 @@ func TestDeletedNamespaceStopsNoOther(t *testing.T) {
 	if err := admin.CoreV1().Namespaces().Delete(world.Within(t), aaa, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := admin.RbacV1().RoleBindings(aaa).Delete(world.Within(t), home+"-"+releaseName+"-databases", metav1.DeleteOptions{}); err != nil {
+	if err := admin.RbacV1().RoleBindings(aaa).Delete(world.Within(t), home+"."+releaseName+".databases", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, of := range []dynamic.NamespaceableResourceInterface{

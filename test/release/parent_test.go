@@ -3,6 +3,7 @@
 package release
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -11,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
 	"github.com/mcsps/rds-autopilot/test/apiserver"
@@ -26,7 +28,7 @@ func TestNullSectionsGetTheirDefaults(t *testing.T) {
 	required := []string{"publicURL", "replicaCount", "terminationGracePeriodSeconds", "mode", "systemNamespace"}
 	sections := ""
 	for name, value := range values {
-		if _, ok := value.(map[string]any); ok && !strings.HasSuffix(name, "ecurityContext") && name != "resources" {
+		if _, ok := value.(map[string]any); ok && name != "podSecurityContext" && name != "resources" {
 			sections += name + ":\n"
 		} else if !slices.Contains(required, name) {
 			t.Run(name, func(t *testing.T) {
@@ -36,9 +38,8 @@ func TestNullSectionsGetTheirDefaults(t *testing.T) {
 	}
 	want := template(t, "--values", "deploy/chart/ci/default-values.yaml")
 	for name, null := range map[string]string{
-		"sections": sections,
-		"sections in sections": "image:\n  registry: ghcr.io\nmonitoring:\n  dashboard:\n  kubeStateMetrics:\ntest:\n  image:\n  database:\n" +
-			"prometheusRule:\n  thresholds:\n",
+		"sections":             sections,
+		"sections in sections": "monitoring:\n  dashboard:\n  kubeStateMetrics:\n",
 	} {
 		got := template(t, "--values", "deploy/chart/ci/default-values.yaml", "--values", tempFile(t, "null.yaml", null))
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -96,27 +97,62 @@ func TestUserAndGroupCanBeLeftOut(t *testing.T) {
 	}
 }
 
-// TestReleasesShareNoObject renders two releases with one name in two namespaces, which share the cluster, the namespaces of
-// their databases and the one of monitoring.
+// rendered returns the objects of a release with all values. It leaves the definition out, which all releases share.
+func rendered(t *testing.T, release, namespace string, args ...string) []*unstructured.Unstructured {
+	t.Helper()
+	args = append([]string{"template", release, "deploy/chart", "--namespace", namespace, "--kube-version", "1.36",
+		"--values", "deploy/chart/ci/everything-values.yaml", "--set", "crds.enabled=false"}, args...)
+	objects, err := apiserver.Read(tempFile(t, "rendered.yaml", run(t, command(t, nil, tool(t, "helm"), args...))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return objects
+}
+
+// TestReleasesShareNoObject renders releases that share the cluster, the namespaces of their databases and the one of monitoring.
+// Two of them have the same namespace and name, once a dash joins both.
 func TestReleasesShareNoObject(t *testing.T) {
-	objects := func(namespace string) map[string]bool {
-		t.Helper()
-		rendered := templateIn(t, namespace, "--kube-version", "1.36",
-			"--values", "deploy/chart/ci/everything-values.yaml", "--set", "crds.enabled=false,extraObjects=null")
-		all, err := apiserver.Read(tempFile(t, "rendered.yaml", rendered))
+	owner := map[string]string{}
+	for _, r := range []struct{ namespace, name string }{{"one", "rds-autopilot"}, {"one-two", "rds-autopilot"}, {"one", "two-rds-autopilot"}} {
+		for _, o := range rendered(t, r.name, r.namespace, "--set", "fullnameOverride="+r.name+",serviceAccount.name=") {
+			key := o.GetKind() + " " + o.GetNamespace() + "/" + o.GetName()
+			if other := owner[key]; other != "" {
+				t.Errorf("%s is in the releases %s and %s/%s", key, other, r.namespace, r.name)
+			}
+			owner[key] = r.namespace + "/" + r.name
+		}
+	}
+}
+
+// TestNamesThatYAMLReadsAsOtherTypesStayText renders the chart with such names everywhere, and with other ones of equal length.
+func TestNamesThatYAMLReadsAsOtherTypesStayText(t *testing.T) {
+	odd := []string{"1e3", "no", "0x1", "on", "0123", "1.5", "yes", "null", "12"}
+	plain := []string{"aaa", "bb", "ccc", "dd", "eeee", "f-g", "hhh", "iiii", "jk"}
+	render := func(names []string) []*unstructured.Unstructured {
+		settings := ""
+		for i, value := range []string{
+			"nameOverride", "serviceAccount.name", "watchNamespaces[0]", "credentials.existingSecret", "credentials.cloud", "ingress.className",
+			"monitoring.namespace",
+		} {
+			settings += value + "=" + names[i+2] + ","
+		}
+		return rendered(t, names[0], names[1], "--set", "fullnameOverride=", "--set-string", strings.TrimSuffix(settings, ","))
+	}
+	var replace []string
+	for i, name := range plain {
+		replace = append(replace, name, odd[i])
+	}
+	replaced := func(object *unstructured.Unstructured) string {
+		text, err := json.Marshal(object)
 		if err != nil {
 			t.Fatal(err)
 		}
-		keys := map[string]bool{}
-		for _, o := range all {
-			keys[o.GetKind()+" "+o.GetNamespace()+"/"+o.GetName()] = true
-		}
-		return keys
+		return strings.NewReplacer(replace...).Replace(string(text))
 	}
-	one, two := objects("one"), objects("two")
-	for key := range one {
-		if two[key] {
-			t.Errorf("both releases have %s", key)
+	want, got := render(plain), render(odd)
+	for i := range want {
+		if diff := cmp.Diff(replaced(want[i]), replaced(got[i])); diff != "" {
+			t.Errorf("%s (-with other names +with these):\n%s", want[i].GetKind(), diff)
 		}
 	}
 }
@@ -124,7 +160,7 @@ func TestReleasesShareNoObject(t *testing.T) {
 // TestOneNamespaceHoldsTheWholeRelease is for an AppProject of Argo CD that allows one namespace and nothing in the cluster.
 func TestOneNamespaceHoldsTheWholeRelease(t *testing.T) {
 	all, err := apiserver.Read(tempFile(t, "rendered.yaml", template(t, "--values", "deploy/chart/ci/one-project-values.yaml")))
-	if err != nil || len(all) < 12 {
+	if err != nil || len(all) < 10 {
 		t.Fatalf("%d objects, %v", len(all), err)
 	}
 	for _, o := range all {

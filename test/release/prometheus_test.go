@@ -42,8 +42,9 @@ func startPrometheus(t *testing.T, targets map[string]string) prometheus {
 	}
 	quick.write(t, dir+"/alerts.yaml")
 	config := "global: {scrape_interval: 1s, evaluation_interval: 1s}\nrule_files: [alerts.yaml]\nscrape_configs:\n"
-	for job, target := range targets {
-		config += fmt.Sprintf("- {job_name: %s, static_configs: [{targets: ['%s']}]}\n", job, strings.TrimPrefix(target, "http://"))
+	for job, target := range targets { // with the labels of the Prometheus operator, which replace those of the same name
+		config += fmt.Sprintf("- {job_name: %s, static_configs: [{targets: ['%s'], labels: {namespace: n, service: s, pod: p, container: c, endpoint: e, node: n}}]}\n",
+			job, strings.TrimPrefix(target, "http://"))
 	}
 	writeFile(t, dir+"/prometheus.yaml", []byte(config))
 
@@ -171,6 +172,9 @@ func TestPrometheusShowsPanelsAndFiresAlerts(t *testing.T) {
 		up, err := p.query(ctx, "up == 1")
 		return len(up) == 2, err
 	})
+	if hidden, err := p.query(world.Within(t), `{__name__=~".*rds_?autopilot.+",namespace="n",exported_namespace!=""} or {__name__=~".*rds_?autopilot.+",exported_service!=""}`); err != nil || len(hidden) > 0 {
+		t.Errorf("labels of targets replace those of %v, %v", hidden, err)
+	}
 	p.wait(t, "no alert fires")
 
 	if err := db.SetWorkload(simcloud.Workload{UsedGB: 33}); err != nil {

@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
-	"sigs.k8s.io/yaml"
 
 	"github.com/mcsps/rds-autopilot/test/apiserver"
 	"github.com/mcsps/rds-autopilot/test/world"
@@ -82,7 +81,6 @@ func valuesOf(w *world.World) map[string]any {
 		}
 	}
 	values["flags"] = flags
-	values["test"] = map[string]any{"database": map[string]any{"namespace": "shop", "name": "by-hand"}}
 	return values
 }
 
@@ -131,22 +129,4 @@ func (r *release) environment(container corev1.Container) (env []string) {
 		env = append(env, e.Name+"="+strings.ReplaceAll(e.Value, "$(MEMORY_LIMIT_MIB)", strconv.FormatInt(limit, 10)))
 	}
 	return env
-}
-
-// hook returns the pod of a template that Helm runs as a hook.
-func (r *release) hook(template string) (pod corev1.Pod) {
-	r.t.Helper()
-	rendered := r.helm("template", releaseName, "deploy/chart", "--values", r.values, "--show-only", "templates/"+template)
-	if err := yaml.UnmarshalStrict([]byte(strings.TrimPrefix(rendered, "---\n")), &pod); err != nil {
-		r.t.Fatal(err)
-	}
-	return pod
-}
-
-// runHook runs the container of a hook as a kubelet would, with its arguments, environment and ServiceAccount.
-func (r *release) runHook(pod corev1.Pod) (code int, output string) {
-	r.t.Helper()
-	_, kubeconfig := serviceAccountAccess(r.t, r.w, releaseName, pod.Spec.ServiceAccountName)
-	container := pod.Spec.Containers[0]
-	return runBinary(r.t, r.w, append(container.Args, "--kubeconfig", kubeconfig), r.environment(container))
 }

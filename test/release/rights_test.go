@@ -29,9 +29,8 @@ import (
 
 // The scopes of the service's rights by deploy/rbac.yaml.
 const (
-	inCluster         = "cluster"
-	inOwnNamespace    = "own"
-	inSystemNamespace = "system"
+	inCluster      = "cluster"
+	inOwnNamespace = "own"
 )
 
 // right is one verb on one resource. An empty name means all objects.
@@ -59,12 +58,10 @@ func serviceRights(t *testing.T) (all []right) {
 	for _, object := range objects {
 		scope := inOwnNamespace
 		switch {
-		case object.GetKind() == "ClusterRole" && object.GetName() == releaseName+"-"+releaseName:
+		case object.GetKind() == "ClusterRole" && object.GetName() == releaseName+"."+releaseName:
 			scope = inCluster
 		case object.GetKind() != "Role":
 			continue
-		case object.GetNamespace() == metav1.NamespaceSystem:
-			scope = inSystemNamespace
 		}
 		var role rbacv1.ClusterRole
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &role); err != nil {
@@ -101,20 +98,19 @@ func grant(t *testing.T, w *world.World, namespace string, rights []right) (kube
 	if err1 != nil || err2 != nil {
 		t.Fatal(err1, err2)
 	}
-	for in, rules := range map[string][]rbacv1.PolicyRule{namespace: rules[inOwnNamespace], metav1.NamespaceSystem: rules[inSystemNamespace]} {
-		binding := &rbacv1.RoleBinding{ObjectMeta: meta, Subjects: subjects, RoleRef: rbacv1.RoleRef{Kind: "Role", Name: meta.Name}}
-		_, err1 := client.RbacV1().Roles(in).Create(world.Within(t), &rbacv1.Role{ObjectMeta: meta, Rules: rules}, metav1.CreateOptions{})
-		_, err2 := client.RbacV1().RoleBindings(in).Create(world.Within(t), binding, metav1.CreateOptions{})
-		if err1 != nil || err2 != nil {
-			t.Fatal(err1, err2)
-		}
+	ownBinding := &rbacv1.RoleBinding{ObjectMeta: meta, Subjects: subjects, RoleRef: rbacv1.RoleRef{Kind: "Role", Name: meta.Name}}
+	ownRole := &rbacv1.Role{ObjectMeta: meta, Rules: rules[inOwnNamespace]}
+	_, err1 = client.RbacV1().Roles(namespace).Create(world.Within(t), ownRole, metav1.CreateOptions{})
+	_, err2 = client.RbacV1().RoleBindings(namespace).Create(world.Within(t), ownBinding, metav1.CreateOptions{})
+	if err1 != nil || err2 != nil {
+		t.Fatal(err1, err2)
 	}
 	config, kubeconfig := serviceAccountAccess(t, w, namespace, releaseName)
 	waitAllowed(t, config, namespace, rights...)
 	return kubeconfig
 }
 
-// waitAllowed waits until the API server allows rights. It asks about a namespace, or about kube-system if that is their scope.
+// waitAllowed waits until the API server allows rights in a namespace.
 func waitAllowed(t *testing.T, config *rest.Config, namespace string, rights ...right) {
 	t.Helper()
 	client, _ := clients(t, config)
@@ -122,9 +118,6 @@ func waitAllowed(t *testing.T, config *rest.Config, namespace string, rights ...
 		resource, subresource, _ := strings.Cut(r.resource, "/")
 		attributes := &authorizationv1.ResourceAttributes{
 			Verb: r.verb, Group: r.group, Resource: resource, Subresource: subresource, Name: r.name, Namespace: namespace,
-		}
-		if r.scope == inSystemNamespace {
-			attributes.Namespace = metav1.NamespaceSystem
 		}
 		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: attributes}}
 		waitUntil(t, r.String()+" is in force", func(ctx context.Context) (bool, error) {
@@ -168,7 +161,7 @@ func life(ctx context.Context, w *world.World, db *world.DB, kubeconfig string) 
 	if _, err := db.WaitAutopilot(ctx, "it is armed", world.Armed); err != nil {
 		return err
 	}
-	// helm test runs plan, which gets an Rds. The service itself does so only if another writer reverts a change.
+	// plan gets an Rds. The service itself does so only if another writer reverts a change.
 	plan, err := w.Run(ctx, []string{"plan", "--kubeconfig", kubeconfig, "--namespace", db.Namespace, db.Name}, nil)
 	if err != nil {
 		return err

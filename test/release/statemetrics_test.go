@@ -103,12 +103,12 @@ status:
 	}
 	const head = `customresource_group="autopilot.otc.mcsps.de",customresource_kind="RdsAutopilot",customresource_version="v1alpha1"`
 	of := func(metric string, labels string, value string) string {
-		return fmt.Sprintf(`kube_rdsautopilot_%s{%s,name="orders",namespace="default"%s} %s`, metric, head, labels, value)
+		return fmt.Sprintf(`kube_rdsautopilot_%s{%s,name="orders",rds_namespace="default"%s} %s`, metric, head, labels, value)
 	}
 	want := []string{
 		of("volume_gb", "", "50"), of("volume_max_gb", "", "500"), of("storage_used_gb", "", "39.5"), of("storage_used_percent", "", "78.2"),
 		// kube-state-metrics sorts the labels.
-		`kube_rdsautopilot_last_change_timestamp_seconds{by="Autopilot",` + head + `,from="40",kind="Volume",metric="storage",name="orders",namespace="default",outcome="Completed",to="50"} 1.795176e+09`,
+		`kube_rdsautopilot_last_change_timestamp_seconds{by="Autopilot",` + head + `,from="40",kind="Volume",metric="storage",name="orders",outcome="Completed",rds_namespace="default",to="50"} 1.795176e+09`,
 		of("condition", `,type="Armed"`, "1"), of("condition", `,type="Limited"`, "0"), of("condition", `,type="Ready"`, "0"),
 	}
 	slices.Sort(want)

@@ -62,22 +62,6 @@ func stop(t *testing.T, p *world.Process) {
 	}
 }
 
-// runBinary runs the service's binary until it ends, and returns its exit code and output.
-func runBinary(t *testing.T, w *world.World, args, env []string) (code int, output string) {
-	t.Helper()
-	p, err := w.Run(world.Within(t), args, env)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if code, err = p.Wait(world.Within(t)); err != nil {
-		t.Fatal(err)
-	}
-	for _, l := range p.Lines() {
-		output += l.Raw + "\n"
-	}
-	return code, output
-}
-
 // database adds a database whose volume is a quarter full.
 func database(t *testing.T, w *world.World, namespace, name string, autopilot bool) *world.DB {
 	t.Helper()
