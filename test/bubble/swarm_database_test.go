@@ -43,6 +43,7 @@ type database struct {
 	exists    bool       // the RdsAutopilot exists and is not being deleted
 	hasRds    bool
 	hasSecond bool // another Rds names its instance
+	specGB    int  // the size in the Rds
 	rdsGB     int  // the size that the last person, or the operator, wrote into the Rds
 	growths   []growthMade
 	resizes   []time.Time       // requests of another flavor
@@ -152,6 +153,16 @@ func (d *database) touch(span time.Duration) {
 	defer d.mu.Unlock()
 	if until := time.Now().Add(span); until.After(d.touched) {
 		d.touched = until
+	}
+}
+
+// deleted clears exists or hasRds.
+func (d *database) deleted(object *bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	*object = false
+	if len(d.policies) > 0 {
+		d.policyChanged(d.policy().spec)
 	}
 }
 
@@ -302,14 +313,18 @@ func (w *swarm) apply(e event) {
 		d.patchRds(map[string]any{"spec": map[string]any{"autopilot": e.what == "on"}})
 	case "delete autopilot":
 		d.touch(2 * time.Hour)
-		d.growths = nil // a new object knows none
 		_ = w.raps(swarmNamespace).Delete(w.t.Context(), d.name, metav1.DeleteOptions{})
+		d.deleted(&d.exists)
+		if d.databasePlan.apply == "Alone" {
+			time.AfterFunc(time.Duration(e.number*float64(20*time.Minute)), func() { d.createAutopilot(e.policy) })
+		}
 	case "recreate":
 		if d.databasePlan.apply == "Alone" {
 			return
 		}
 		d.touch(2 * time.Hour)
 		_ = w.rdss(swarmNamespace).Delete(w.t.Context(), d.name, metav1.DeleteOptions{})
+		d.deleted(&d.hasRds)
 		time.Sleep(time.Duration(e.number * float64(20*time.Minute)))
 		d.createRds(e.number < 0.7)
 	case "other instance":

@@ -39,8 +39,8 @@ func (w *swarm) admit(x simkube.Write) error {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		d.exists = x.New.GetDeletionTimestamp() == nil
-		if x.Old == nil {
-			d.intents, d.limitSeen = nil, 0
+		if x.Old == nil { // a new object knows nothing of the former one
+			d.intents, d.growths, d.limitSeen, d.capFrom, d.base = nil, nil, 0, simcloud.Instance{}, nil
 		}
 		d.policyChanged(decodeAs[v1alpha1.RdsAutopilot](w.fleet, x.New).Spec)
 	case x.New.GetKind() == v1alpha1.Kind:
@@ -54,12 +54,16 @@ func (w *swarm) admit(x simkube.Write) error {
 		}
 	case x.New.GetKind() == otcv1.Kind && x.Manager == "rds-autopilot":
 		w.judgePatch(d, x)
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.specGB = int(decodeAs[otcv1.Rds](w.fleet, x.New).Spec.VolumeSize)
 	case x.New.GetKind() == otcv1.Kind:
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		on, found, _ := unstructured.NestedBool(x.New.Object, "spec", "autopilot")
 		d.hasRds = x.New.GetDeletionTimestamp() == nil
-		d.rdsGB = int(decodeAs[otcv1.Rds](w.fleet, x.New).Spec.VolumeSize)
+		d.specGB = int(decodeAs[otcv1.Rds](w.fleet, x.New).Spec.VolumeSize)
+		d.rdsGB = d.specGB
 		if d.switched = fmt.Sprint(on); !found {
 			d.switched = "absent"
 		}
@@ -157,6 +161,8 @@ func (d *database) judgeVolume(to int, where string) {
 			why = append(why, "it is no larger size")
 		case where == "the cloud" && to == d.rdsGB: // a person's size counts as requested
 			return
+		case where == "the cloud" && to == d.specGB && (isOver(size, used, int(s.Storage.ThresholdPercent)) || readOnly):
+			return // the patch of the Rds was judged, and steps were larger then
 		case !isOver(size, used, int(s.Storage.ThresholdPercent)) && !readOnly:
 			why = append(why, fmt.Sprintf("at most %.1f GB were used in the last %v", used, evidence))
 		case to > largest:
@@ -276,14 +282,21 @@ func (w *swarm) flavorsInProgress(but *database) (n int) {
 		d.mu.Lock()
 		if d.resizing != "" && d.resizing != in.Flavor {
 			age := time.Since(d.resizes[len(d.resizes)-1])
-			waits := isCalm && d.databasePlan.apply == "Operator" && age < 10*time.Minute && time.Now().After(d.touched)
-			if waits || age < 2*time.Hour && in.Status == simcloud.StatusModifying {
+			waits := isCalm && d.policy().spec.Apply == v1alpha1.ApplyOperator && age < 10*time.Minute && time.Now().After(d.touched)
+			if waits || age < 2*time.Hour && w.isResizing(in.ID, d.resizing) {
 				n++
 			}
 		}
 		d.mu.Unlock()
 	}
 	return n
+}
+
+// isResizing reports whether the cloud is changing an instance to that flavor.
+func (w *swarm) isResizing(id, flavor string) bool {
+	return slices.ContainsFunc(w.sim.Jobs(), func(j simcloud.Job) bool {
+		return j.Instance == id && j.To == flavor && j.End.After(time.Now())
+	})
 }
 
 // judgeReadOnly fails if a database is read-only for 20 minutes longer than the operator and the cloud need to grow it.
@@ -293,7 +306,7 @@ func (d *database) judgeReadOnly() {
 	defer d.mu.Unlock()
 	p := d.policy()
 	free := p.on && p.spec.Mode == v1alpha1.ModeAuto && in.VolumeGB < d.maxGB(p.spec) && in.VolumeGB < 4000 && time.Now().After(d.touched) && !d.w.plan.settings.RefuseEnlargeWhenFull &&
-		(!d.w.plan.fullWaits || d.databasePlan.apply != "Operator")
+		(!d.w.plan.fullWaits || p.spec.Apply == v1alpha1.ApplyCloud)
 	switch {
 	case !in.ReadOnly || !free:
 		d.readOnlyFor = 0

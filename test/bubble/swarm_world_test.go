@@ -253,8 +253,21 @@ type cloudTransport struct{ *process }
 func (c cloudTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.Header.Set(replicaHeader, "1")
-	time.Sleep(100 * time.Millisecond)
+	if err := wait(r, 100*time.Millisecond); err != nil {
+		return nil, err
+	}
 	return c.forward(r, c.w.sim.RoundTrip)
+}
+
+// wait returns after that time, or with an error as soon as the caller has given up. A killed process must not wait: the
+// calls after it would look like a deadlock.
+func wait(r *http.Request, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-r.Context().Done():
+		return r.Context().Err()
+	}
 }
 
 // kubeTransport sends the requests of a process to the API server.
@@ -290,7 +303,9 @@ func (k kubeTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: status, Status: reason, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
 		}
 		if k.storesIntent(r) && k.w.draw(r.URL.Path, "intent") < 25 { // as if another writer had been faster
-			time.Sleep(time.Second) // the drawn number stays the same for 7 seconds, and the service may try again at once
+			if err := wait(r, time.Second); err != nil { // the drawn number stays the same for 7 seconds, and the service may try again at once
+				return nil, err
+			}
 			return refuse(http.StatusConflict, "Conflict")
 		}
 		if k.w.outage("kube", "", r.Method, r.URL.Path) == nil {

@@ -41,7 +41,7 @@ func (c *Cloud) createInstance(q *call) reply {
 	if err != nil {
 		return rdsError(http.StatusBadRequest, "DBS.200001", "Parameter error: %v", err)
 	}
-	job := c.startJob(created, "CreateInstance", createDuration, q.now, func(in *Instance) { in.Status = StatusActive })
+	job := c.startJob(created, "CreateInstance", "", createDuration, q.now, func(in *Instance) { in.Status = StatusActive })
 	delete(shown, "password")
 	shown["id"], shown["status"] = created.ID, StatusBuild
 	return jsonReply(http.StatusAccepted, fields{"job_id": job, "instance": shown})
@@ -54,7 +54,7 @@ func (c *Cloud) deleteInstance(q *call, in *instance) reply {
 		return rep
 	}
 	c.removeInstance(in.ID)
-	id := c.startJob(in, "DeleteInstance", 0, q.now, func(*Instance) {})
+	id := c.startJob(in, "DeleteInstance", "", 0, q.now, func(*Instance) {})
 	c.finishJobs(q.now)
 	return jsonReply(http.StatusAccepted, fields{"job_id": id})
 }
@@ -87,6 +87,6 @@ func (c *Cloud) listSecurityGroups(*call) reply {
 
 // removeInstance removes an instance with its jobs.
 func (c *Cloud) removeInstance(id string) {
-	remove(&c.jobs, func(j *job) bool { return j.instance == id })
+	remove(&c.jobs, func(j *job) bool { return j.Instance == id })
 	remove(&c.instances, func(in *instance) bool { return in.ID == id })
 }

@@ -16,11 +16,23 @@ const (
 )
 
 type job struct {
-	id, name, instance string
-	status             string
-	created, end       time.Time
-	finish             func(*Instance)
+	Job
+	id     string
+	finish func(*Instance)
 }
+
+// Job is a change that the cloud has begun, whoever requested it.
+type Job struct {
+	Name     string // CreateInstance, DeleteInstance, EnlargeVolume or ResizeFlavor
+	Instance string // its id
+	To       string // the flavor, or the size in GB; empty if there is none
+	Status   string // Running, Completed or Failed
+	Created  time.Time
+	End      time.Time // when it ends, also while it is running
+}
+
+// Jobs returns all changes of the present instances, oldest first.
+func (c *Cloud) Jobs() []Job { return copies(c, &c.jobs, func(j *job) Job { return j.Job }) }
 
 // act answers POST …/action, for resize_flavor and enlarge_volume.
 func (c *Cloud) act(q *call, in *instance) reply {
@@ -54,7 +66,7 @@ func (c *Cloud) othersFirst(in *instance, now time.Time) {
 		return
 	}
 	in.OthersFirst = in.OthersFirst[1:]
-	c.startJob(in, "ResizeFlavor", c.settings.ResizeDuration, now, func(*Instance) {})
+	c.startJob(in, "ResizeFlavor", "", c.settings.ResizeDuration, now, func(*Instance) {})
 }
 
 // refuseByStatus refuses an action while another one runs, or in an unsuitable status. RDS api: error_codes.rst.
@@ -97,7 +109,7 @@ func (c *Cloud) resizeFlavor(in *instance, code string, now time.Time) reply {
 	if !c.replicasAllow(in, target) {
 		return rdsError(http.StatusBadRequest, "DBS.200054", "The class of a read replica must not be below that of its primary.")
 	}
-	id := c.startJob(in, "ResizeFlavor", c.settings.ResizeDuration, now, func(in *Instance) { in.Flavor = code })
+	id := c.startJob(in, "ResizeFlavor", code, c.settings.ResizeDuration, now, func(in *Instance) { in.Flavor = code })
 	return jsonReply(http.StatusAccepted, fields{"job_id": id})
 }
 
@@ -116,11 +128,11 @@ func (c *Cloud) replicasAllow(in *instance, target *flavor) bool {
 	return true
 }
 
-func (c *Cloud) startJob(in *instance, name string, d time.Duration, now time.Time, finish func(*Instance)) string {
+func (c *Cloud) startJob(in *instance, name, to string, d time.Duration, now time.Time, finish func(*Instance)) string {
 	in.busy = true
 	j := &job{
-		id: dashed(hexID(32)), name: name, instance: in.ID,
-		status: jobRunning, created: now, end: now.Add(c.span(d)), finish: finish,
+		id: dashed(hexID(32)), finish: finish,
+		Job: Job{Name: name, Instance: in.ID, To: to, Status: jobRunning, Created: now, End: now.Add(c.span(d))},
 	}
 	c.jobs = append(c.jobs, j)
 	return j.id
@@ -129,21 +141,21 @@ func (c *Cloud) startJob(in *instance, name string, d time.Duration, now time.Ti
 // finishJobs ends the jobs that are due.
 func (c *Cloud) finishJobs(now time.Time) {
 	for _, j := range c.jobs {
-		if j.status != jobRunning || j.end.After(now) {
+		if j.Status != jobRunning || j.End.After(now) {
 			continue
 		}
-		j.status = jobCompleted
-		in := c.instance(j.instance)
+		j.Status = jobCompleted
+		in := c.instance(j.Instance)
 		if c.settings.JobsFail {
-			j.status = jobFailed
+			j.Status = jobFailed
 		}
 		if in != nil {
 			in.busy = false
 			if in.FailingJobs > 0 {
 				in.FailingJobs--
-				j.status = jobFailed
+				j.Status = jobFailed
 			}
-			if j.status == jobCompleted {
+			if j.Status == jobCompleted {
 				j.finish(&in.Instance)
 				c.resized(in)
 			}
@@ -190,18 +202,18 @@ func (c *Cloud) showJob(q *call) reply {
 			continue
 		}
 		out := fields{
-			"id": j.id, "name": j.name, "status": j.status, "created": j.created.UTC().Format(rdsTime), "process": "", "entities": fields{},
-			"instance": fields{"id": j.instance, "name": ""},
+			"id": j.id, "name": j.Name, "status": j.Status, "created": j.Created.UTC().Format(rdsTime), "process": "", "entities": fields{},
+			"instance": fields{"id": j.Instance, "name": ""},
 		}
-		if in := c.instance(j.instance); in != nil {
+		if in := c.instance(j.Instance); in != nil {
 			out["instance"] = fields{"id": in.ID, "name": in.Name}
 		}
-		switch j.status {
+		switch j.Status {
 		case jobFailed:
 			out["fail_reason"] = "simulated failure"
 			fallthrough
 		case jobCompleted:
-			out["ended"] = j.end.UTC().Format(rdsTime)
+			out["ended"] = j.End.UTC().Format(rdsTime)
 		}
 		return jsonReply(http.StatusOK, fields{"job": out})
 	}

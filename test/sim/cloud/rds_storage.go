@@ -5,6 +5,7 @@ package simcloud
 import (
 	"net/http"
 	"slices"
+	"strconv"
 	"time"
 )
 
@@ -58,7 +59,7 @@ func (c *Cloud) enlargeVolume(in *instance, size int, now time.Time) reply {
 }
 
 func (c *Cloud) startEnlarge(in *instance, size int, now time.Time) string {
-	return c.startJob(in, "EnlargeVolume", c.settings.EnlargeDuration, now, func(in *Instance) { in.VolumeGB = size })
+	return c.startJob(in, "EnlargeVolume", strconv.Itoa(size), c.settings.EnlargeDuration, now, func(in *Instance) { in.VolumeGB = size })
 }
 
 // AutoScale is the policy of the cloud's own storage autoscaling. RDS api: configuring_an_autoscaling_policy.rst.

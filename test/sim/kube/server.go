@@ -3,6 +3,7 @@
 package simkube
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -158,7 +159,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
 		latency := s.latency
 		s.mu.Unlock()
-		time.Sleep(latency)
+		if !sleep(r.Context(), latency) {
+			reply(w, r.Context().Err()) // nobody reads it
+			return
+		}
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 3<<20))
 	if err != nil {
@@ -191,6 +195,16 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_, _ = w.Write(answer) // fails only if the client has left
+}
+
+// sleep waits for that time. It returns false if the context ends before.
+func sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // parse reads /api/v1/… or /apis/group/version/…, with or without a namespace.
