@@ -44,12 +44,13 @@ var crds = []string{"../../deploy/crds/rds.yaml", "../../deploy/crds/autopilot.o
 
 // fleet is the world of all tests of this package: one cluster in one cloud, and the service in it.
 type fleet struct {
-	t      *testing.T
-	kube   *simkube.Server
-	admin  dynamic.Interface
-	sim    *simcloud.Cloud
-	fault  *atomic.Pointer[func(*http.Request) *simcloud.Fault] // returns the fault of a request; nil means no fault
-	routes *routes
+	t             *testing.T
+	kube          *simkube.Server
+	admin         dynamic.Interface
+	sim           *simcloud.Cloud
+	fault         *atomic.Pointer[func(*http.Request) *simcloud.Fault] // returns the fault of a request; nil means no fault
+	losesMessages *atomic.Bool
+	routes        *routes
 
 	own     string // the namespace of the service
 	public  string // the public URL, which all processes of the cluster share, as behind an Ingress
@@ -59,14 +60,20 @@ type fleet struct {
 // newFleet returns a fleet in a running cloud. setFault sets the faults of the cloud.
 func newFleet(t *testing.T, settings simcloud.Settings) *fleet {
 	t.Helper()
-	fault := &atomic.Pointer[func(*http.Request) *simcloud.Fault]{}
-	f := newFleetIn(t, simcloud.Options{Settings: settings, Fault: func(r *http.Request) *simcloud.Fault {
-		if f := fault.Load(); f != nil {
-			return (*f)(r)
-		}
-		return nil
-	}})
-	f.fault = fault
+	fault, loses := &atomic.Pointer[func(*http.Request) *simcloud.Fault]{}, &atomic.Bool{}
+	f := newFleetIn(t, simcloud.Options{
+		Settings: settings,
+		Fault: func(r *http.Request) *simcloud.Fault {
+			if f := fault.Load(); f != nil {
+				return (*f)(r)
+			}
+			return nil
+		},
+		DeliveryFault: func(d simcloud.Delivery) simcloud.DeliveryFault {
+			return simcloud.DeliveryFault{Drop: loses.Load() && d.Type == simcloud.TypeNotification}
+		},
+	})
+	f.fault, f.losesMessages = fault, loses
 	f.runCloud()
 	return f
 }
@@ -119,6 +126,9 @@ func (f *fleet) setFault(fault func(*http.Request) *simcloud.Fault) (clear func(
 	f.fault.Store(&fault)
 	return func() { f.fault.Store(nil) }
 }
+
+// loseMessages loses all further alarms, so that only sweeps find them.
+func (f *fleet) loseMessages() { f.losesMessages.Store(true) }
 
 // faultOf returns a fault of these operations of the cloud.
 func faultOf(fault simcloud.Fault, operations ...string) func(*http.Request) *simcloud.Fault {
@@ -190,6 +200,7 @@ type flags struct {
 	maxAge     time.Duration                 // of messages; a day if zero
 	recheck    time.Duration                 // a minute if zero
 	transport  http.RoundTripper             // to the cloud; the simulated one if nil
+	kube       http.RoundTripper             // to the API server; the one in memory if nil
 	event      func(string, autopilot.Event) // gets the events with the name of the database; nil sends them
 }
 
@@ -210,7 +221,11 @@ func (f *fleet) start(o flags) *service {
 	}
 	ctx, cancel := context.WithCancel(f.t.Context())
 	reg := prometheus.NewRegistry()
-	kube, parts, err := f.wire(ctx, f.kube.Config(), of, reg, o.event)
+	config := f.kube.Config()
+	if o.kube != nil {
+		config.Transport = o.kube
+	}
+	kube, parts, err := f.wire(ctx, config, of, reg, o.event)
 	f.must(err)
 	f.receive.Store(parts.Receiver)
 	var running sync.WaitGroup
