@@ -4,9 +4,11 @@ package app
 
 import (
 	"context"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -16,6 +18,7 @@ import (
 	"go.uber.org/zap"
 	"sigs.k8s.io/yaml"
 
+	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/autopilot/controller"
 	"github.com/mcsps/rds-autopilot/autopilot/webhook"
 	"github.com/mcsps/rds-autopilot/internal/otc"
@@ -184,6 +187,43 @@ func TestEachKindOfRejectedMessageHasAnAlert(t *testing.T) {
 	for _, result := range []string{"unavailable", "forged", "malformed", "unreadable", "expired"} {
 		if !regexp.MustCompile(`result(=|=~)"([a-z|]+\|)?` + result + `["|]`).MatchString(all.String()) {
 			t.Errorf("none for %s", result)
+		}
+	}
+}
+
+// TestEachLastingReasonHasAnAlert compares the alerts with the table of reasons. A reason that no alert selects must be one that ends
+// by itself, or one for which the volume grows all the same.
+func TestEachLastingReasonHasAnAlert(t *testing.T) {
+	all, of := alerts(t), families(t)
+	missing := func(name string, reasons []string) (none []string) {
+		matched := selector.FindStringSubmatch(all[name].Expr)
+		for _, reason := range reasons {
+			for _, m := range matcher.FindAllStringSubmatch(matched[2], -1) {
+				if m[1] == "reason" && slices.Contains(strings.Split(m[3], "|"), reason) == strings.HasPrefix(m[2], "!") {
+					none = append(none, reason)
+				}
+			}
+		}
+		return none
+	}
+	reasons := func(metric string) []string { return slices.Sorted(maps.Keys(of[metric].labels["reason"])) }
+	for name, c := range map[string]struct{ reasons, none []string }{
+		"RdsAutopilotStorageHeld": {reasons("rds_autopilot_held_changes"), []string{"Recommend"}},
+		"RdsAutopilotFlavorHeld":  {reasons("rds_autopilot_held_changes"), []string{"Cooldown", "FleetBrake", "OutsideWindow", "Recommend"}},
+		"RdsAutopilotNotReady":    {append(autopilot.NotArmedReasons(), autopilot.ReadFailed), nil},
+	} {
+		if none := missing(name, c.reasons); len(c.reasons) < 10 || !slices.Equal(none, c.none) {
+			t.Errorf("%s leaves out %q of %d reasons, want %q", name, none, len(c.reasons), c.none)
+		}
+	}
+	byWarning := map[autopilot.Reason]string{
+		autopilot.ReasonReadOnly: "RdsAutopilotReadOnly", autopilot.ReasonNearCap: "RdsAutopilotCapAhead",
+		autopilot.ReasonStatusNotStored: "RdsAutopilotRoundsFailed", autopilot.ReasonInternalError: "RdsAutopilotRoundsFailed",
+	}
+	grows := []autopilot.Reason{autopilot.ReasonCauseNotData, autopilot.ReasonReplicaSmaller, autopilot.ReasonRuleSilent}
+	for _, row := range autopilot.ReasonTable() {
+		if _, ok := all[byWarning[row.Reason]]; row.Source == autopilot.SourceWarning && !ok && !slices.Contains(grows, row.Reason) {
+			t.Errorf("the warning %s has no alert", row.Reason)
 		}
 	}
 }
