@@ -24,7 +24,7 @@ func CertURL(url string, hosts []string) error {
 	switch {
 	case !https:
 		return fmt.Errorf("%w: the certificate URL is not https", ErrForged)
-	case !slices.Contains(hosts, host):
+	case !slices.Contains(hosts, Host(host)):
 		return fmt.Errorf("%w: the host of the certificate URL is not one of --smn-cert-hosts %v", ErrForged, hosts)
 	case !ok || !isCertName(name):
 		return fmt.Errorf("%w: the host of the certificate URL is right, but its path is not /smn/SMN_REGION_ID.pem, the only known form",

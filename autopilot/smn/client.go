@@ -13,6 +13,7 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -97,6 +98,7 @@ func (d dialer) checkAddress(asked, resolved string) error {
 	if IsPublic(ip) {
 		return nil
 	}
+	asked = strings.ToLower(asked)
 	host, _, err := net.SplitHostPort(asked)
 	if err != nil {
 		return fmt.Errorf("dial %s: %w", asked, err)

@@ -9,15 +9,18 @@ import (
 	"strings"
 )
 
+// Host returns the one form of host[:port] in which hosts are compared: in lower case, and without the port 443.
+func Host(name string) string { return strings.TrimSuffix(strings.ToLower(name), ":443") }
+
 // ParseHost parses host[:port], followed by =ADDRESS or =NETWORK if the host may have private addresses. It returns the
-// name as it stands in URLs: in lower case, and without the port 443. The network is zero if there is none.
+// name in the form of Host. The network is zero if there is none.
 func ParseHost(entry string) (name string, private netip.Prefix, err error) {
 	name, network, listed := strings.Cut(strings.ToLower(entry), "=")
 	u, err := url.Parse("https://" + name)
 	if err != nil || u.Host != name || strings.HasSuffix(name, ":") || !hasForm(u.Hostname(), 1, 253, lower+digits+".-:") {
 		return "", private, fmt.Errorf("want host[:port] without scheme and path, not %q", entry)
 	}
-	name = strings.TrimSuffix(name, ":443")
+	name = Host(name)
 	if !listed {
 		return name, private, nil
 	}

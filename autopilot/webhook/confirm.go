@@ -9,8 +9,9 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"path"
 	"slices"
+
+	"github.com/mcsps/rds-autopilot/autopilot/smn"
 )
 
 // confirm calls the link of an authentic confirmation of our topic and reports whether it was answered with success.
@@ -50,10 +51,8 @@ func confirmLink(raw string, hosts []string, topic string) (string, error) {
 		return "", errors.New("its link is not a URL")
 	case u.Scheme != "https" || u.User != nil || u.Fragment != "" || u.Opaque != "":
 		return "", errors.New("its link is not a plain https URL")
-	case !slices.Contains(hosts, u.Host):
+	case !slices.Contains(hosts, smn.Host(u.Host)):
 		return "", fmt.Errorf("the link's host %q is not in --smn-confirm-hosts", u.Host)
-	case u.EscapedPath() != u.Path || path.Clean("/"+u.Path) != u.Path:
-		return "", errors.New("the link's path is not a plain one")
 	}
 	query, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
@@ -62,7 +61,7 @@ func confirmLink(raw string, hosts []string, topic string) (string, error) {
 	if topics := query["topic_urn"]; len(topics) > 1 || len(topics) == 1 && topics[0] != topic {
 		return "", errors.New("the link is for another topic")
 	}
-	return (&url.URL{Scheme: "https", Host: u.Host, Path: u.Path, RawQuery: query.Encode()}).String(), nil
+	return (&url.URL{Scheme: "https", Host: u.Host, Path: u.Path, RawPath: u.RawPath, RawQuery: query.Encode()}).String(), nil
 }
 
 // withoutURL removes the link, which contains a token, from an error of net/http.
