@@ -181,7 +181,7 @@ func TestDocumentsLinkToFilesAndHeadingsThatExist(t *testing.T) {
 }
 
 func TestOneAlarmsWayNamesFunctionsThatExist(t *testing.T) {
-	for _, row := range tables(t, "docs/development.md", "One alarm's way")[0] {
+	for _, row := range tables(t, "ARCHITECTURE.md", "One alarm's way")[0] {
 		file := quoted(row[2])[0]
 		code := document(t, file)
 		for _, name := range quoted(row[3]) {

@@ -18,12 +18,10 @@ var update = flag.Bool("update", false, "write docs/metrics.md anew")
 
 const metricsHead = `# Metrics
 
-With this page you look up each metric, with its type, labels and values.
+With this page you look up each metric, with its type, labels and values. ` + "`make generate`" + ` writes it.
+[Monitoring](monitoring.md) has the alerts and dashboards.
 
-Written by ` + "`make generate`" + ` from what a process registers; do not edit. [Operations](operations.md#metrics) says what to do about
-them, [monitoring](monitoring.md) shows the alerts and dashboards.
-
-Labels have fixed sets of values, nearly all of which are there from the start; the answers of the cloud come with the first of their kind. No label names an object.
+Labels have fixed sets of values; the answers of the cloud come with the first of their kind. No label names an object.
 
 | metric | type | labels | meaning |
 |---|---|---|---|
