@@ -4,6 +4,7 @@ package k8s
 
 import (
 	"context"
+	"errors"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -44,7 +45,8 @@ func eachPage[L metav1.ListInterface](ctx context.Context, list func(context.Con
 }
 
 // CreateAutopilot creates the RdsAutopilot of an Rds with the API server's defaults. It does not change an existing one.
-// It returns autopilot.ErrGone if the namespace is being deleted.
+// It returns autopilot.ErrGone if the namespace is being deleted. A refusal is also a Warning on the Rds, because there is no
+// status that could show it.
 func (c *Cluster) CreateAutopilot(ctx context.Context, t *autopilot.Target) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -63,5 +65,10 @@ func (c *Cluster) CreateAutopilot(ctx context.Context, t *autopilot.Target) erro
 	if apierrors.IsAlreadyExists(err) {
 		return nil
 	}
-	return wrapError(err, "create RdsAutopilot %s/%s", t.Namespace, t.Name)
+	err = wrapError(err, "create RdsAutopilot %s/%s", t.Namespace, t.Name)
+	if refusal, ok := errors.AsType[*autopilot.RefusedError](err); ok {
+		c.Event(t, nil, autopilot.Event{Warning: true, Reason: string(autopilot.ReasonRefused), Action: "Create",
+			Note: "The Kubernetes API refuses the RdsAutopilot of this database, so nothing watches it: " + refusal.Message})
+	}
+	return err
 }

@@ -115,10 +115,16 @@ type lister[L list] interface {
 	Watch(context.Context, metav1.ListOptions) (watch.Interface, error)
 }
 
+// listsFirst makes client-go list before it watches. Otherwise the first list is a watch that ends with a bookmark, and
+// behind a proxy that drops bookmarks the caches would never be complete.
+type listsFirst struct{}
+
+func (listsFirst) IsWatchListSemanticsUnSupported() bool { return true }
+
 // listWatch calls note with the result of every list and with that of the start of every watch. It lists page by page
 // and trims each page. The API server would ignore a limit for the version that the library requests.
 func listWatch[L list](client lister[L], note func(error)) cache.ListerWatcher {
-	return &cache.ListWatch{
+	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
 			list := func(ctx context.Context, opts metav1.ListOptions) (L, error) {
 				ctx, cancel := context.WithTimeout(ctx, requestTimeout) // one page
@@ -143,7 +149,7 @@ func listWatch[L list](client lister[L], note func(error)) cache.ListerWatcher {
 			note(err)
 			return w, err
 		},
-	}
+	}, listsFirst{})
 }
 
 func informer(lw cache.ListerWatcher, example runtime.Object,

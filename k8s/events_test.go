@@ -4,6 +4,8 @@ package k8s_test
 
 import (
 	"fmt"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -13,6 +15,38 @@ import (
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 )
+
+// policy is an admission policy that refuses each new RdsAutopilot.
+type policy struct{ http.RoundTripper }
+
+func (p policy) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, "/rdsautopilots") {
+		return p.RoundTripper.RoundTrip(r)
+	}
+	const refusal = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","message":"denied by policy: no owner label","code":403}`
+	return &http.Response{StatusCode: http.StatusForbidden, Request: r, Body: io.NopCloser(strings.NewReader(refusal)),
+		Header: http.Header{"Content-Type": {"application/json"}}}, nil
+}
+
+func TestRefusedRdsAutopilotIsAWarningOnTheRds(t *testing.T) {
+	t.Parallel()
+	k := newKube(t)
+	k.service.Wrap(func(rt http.RoundTripper) http.RoundTripper { return policy{rt} })
+	c := k.connect(t)
+	run(t, c)
+	if err := c.CreateAutopilot(t.Context(), k.createRds(t, c, "shop")); err == nil {
+		t.Fatal("it is created")
+	}
+	client, err := kubernetes.NewForConfig(k.admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the Rds has a Warning with the text of the policy", func() bool {
+		list, err := client.EventsV1().Events(k.namespace).List(t.Context(), metav1.ListOptions{})
+		return err == nil && len(list.Items) == 1 && list.Items[0].Regarding.Kind == "Rds" && list.Items[0].Type == "Warning" &&
+			strings.Contains(list.Items[0].Note, "denied by policy: no owner label")
+	})
+}
 
 func TestEventsOfTheSameFactAreMergedAndThoseOfChangesAreNot(t *testing.T) {
 	t.Parallel()

@@ -227,9 +227,6 @@ func TestEveryRightIsNeeded(t *testing.T) {
 		if r.resource == "events" && r.verb == "list" || r.verb == "delete" && r.group == v1alpha1.Group {
 			continue // only doctor needs them
 		}
-		if r.resource == "configmaps" && r.verb == "list" {
-			continue // only for API servers whose watches do not begin with the present objects
-		}
 		t.Run(r.String(), func(t *testing.T) {
 			namespace := w.Kube.Namespace(t)
 			err := runLife(t, w, namespace, grant(t, w, namespace, slices.Delete(slices.Clone(all), i, i+1)))
