@@ -63,17 +63,6 @@ func (f *fleet) checkRestarts(id string, want int) {
 	}
 }
 
-// openChange reports whether a status has a change of ours without an outcome.
-func openChange(a *unstructured.Unstructured, kind v1alpha1.ChangeKind) bool {
-	open := func(value any) bool {
-		change, ok := value.(map[string]any)
-		return ok && change["kind"] == string(kind) && change["outcome"] == nil && change["by"] != string(v1alpha1.ByOther)
-	}
-	status, _, _ := unstructured.NestedMap(a.Object, "status")
-	changes, _ := status["changes"].([]any)
-	return open(status["pending"]) || open(status["overtaken"]) || slices.ContainsFunc(changes, open)
-}
-
 // onOpen is a transport that calls a function as soon as the API server has stored a change of ours, before the service
 // knows it.
 type onOpen struct {
@@ -91,7 +80,8 @@ func (o onOpen) RoundTrip(r *http.Request) (*http.Response, error) {
 	o.must(err)
 	res.Body = io.NopCloser(bytes.NewReader(body))
 	var stored unstructured.Unstructured
-	if json.Unmarshal(body, &stored.Object) == nil && openChange(&stored, o.kind) {
+	o.must(json.Unmarshal(body, &stored.Object))
+	if slices.ContainsFunc(openChanges(stored.Object), func(c openChange) bool { return c.kind == string(o.kind) }) {
 		o.call(stored.GetName())
 	}
 	return res, nil

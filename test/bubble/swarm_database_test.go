@@ -6,10 +6,10 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -35,27 +35,43 @@ type database struct {
 	fullFor   time.Duration // how long it has been read-only
 	limitSeen time.Duration // how long the service could measure that it is read-only
 
-	mu        sync.Mutex
-	id        string
-	sample    []sample   // newest last
-	policies  []policyAt // newest last
-	switched  string     // spec.autopilot of the Rds: true, false or absent
-	exists    bool       // the RdsAutopilot exists and is not being deleted
-	hasRds    bool
-	hasSecond bool // another Rds names its instance
-	specGB    int  // the size in the Rds
-	rdsGB     int  // the size that the last person, or the operator, wrote into the Rds
-	growths   []growthMade
-	resizes   []time.Time       // requests of another flavor
-	resizing  string            // the flavor that the service has requested and the cloud does not have yet
-	intents   []string          // as stored, with kind and target
-	touched   time.Time         // until then, the oracle excuses delays, because of what people did
-	resets    time.Time         // until then, an admission policy reverts patches of the Rds
-	capFrom   simcloud.Instance // at the first arming
-	base      *v1alpha1.Baseline
+	mu         sync.Mutex
+	id         string
+	sample     []sample   // newest last
+	policies   []policyAt // newest last
+	switched   string     // spec.autopilot of the Rds: true, false or absent
+	born       time.Time  // when the RdsAutopilot was created
+	leftAt     time.Time  // when the instance left the cloud
+	exists     bool       // the RdsAutopilot exists and is not being deleted
+	hasRds     bool
+	noOperator time.Time // until then, the operator does not apply its Rds
+	hasSecond  bool      // another Rds names its instance
+	specGB     int       // the size in the Rds
+	rdsGB      int       // the size that the last person, or the operator, wrote into the Rds
+	growths    []growthMade
+	resizes    []time.Time       // requests of another flavor
+	resizing   string            // the flavor that the service has requested and the cloud does not have yet
+	intents    []openChange      // as stored
+	left       simcloud.Instance // as it was when it left the cloud
+	gone       bool              // the instance has left the cloud
+	requests   []flavorRequest   // flavors that the service has requested of the cloud
+	starts     []time.Time       // when the cloud began them
+	jobsSeen   int               // jobs of the instance that were attributed
+	peopled    time.Time         // when people last changed its size or flavor
+	peoples    map[string]bool   // flavors that somebody else has requested
+	touched    time.Time         // until then, the oracle excuses delays, because of what people did
+	resets     time.Time         // until then, an admission policy reverts patches of the Rds
+	capFrom    simcloud.Instance // at the first arming
+	base       *v1alpha1.Baseline
 
 	readOnlyFor time.Duration // calm time in which it was read-only and might have grown
 	reported    map[string]bool
+}
+
+// flavorRequest is a flavor that the service has requested of the cloud.
+type flavorRequest struct {
+	at   time.Time
+	code string
 }
 
 // sample is the state of a database at a time.
@@ -78,11 +94,18 @@ type policyAt struct {
 }
 
 func (w *swarm) addDatabase(p databasePlan) {
-	d := &database{w: w, name: p.name, databasePlan: p, switched: "true", reported: map[string]bool{}}
+	d := &database{w: w, name: p.name, databasePlan: p, reported: map[string]bool{}, peoples: map[string]bool{p.instance.Flavor: true}}
 	p.instance.Name = p.name
+	if p.sizeless {
+		p.instance.Omits = []string{"size"}
+	}
 	in, err := w.sim.AddInstance(p.instance)
 	w.must(err)
 	d.first, d.id = in, in.ID
+	if p.sizeless {
+		d.touch(3 * time.Hour)
+		time.AfterFunc(2*time.Hour, func() { _ = w.sim.ChangeInstance(in.ID, func(in *simcloud.Instance) { in.Omits = nil }) })
+	}
 	if p.replica {
 		r := simcloud.Instance{Name: p.name + "-read", Flavor: strings.TrimSuffix(in.Flavor, ".ha") + ".rr", VolumeGB: in.VolumeGB, ReplicaOf: in.ID, Workload: simcloud.Workload{UsedGB: 10}}
 		r, err := w.sim.AddInstance(r)
@@ -92,9 +115,9 @@ func (w *swarm) addDatabase(p databasePlan) {
 	w.databases = append(w.databases, d) // before its first write, which admit judges
 	d.createAutopilot(p.policy)
 	if p.apply != "Alone" {
-		d.createRds(true)
+		d.createRds(true, in.ID)
 	}
-	w.logf(d.name, "%s, %d GB, %.1f GB used, apply %s, policy %s", in.Flavor, in.VolumeGB, in.Workload.UsedGB, p.apply, text(p.policy))
+	w.logf(d.name, "%s, version %s, %d GB, %.1f GB used, apply %s, policy %s", in.Flavor, in.Version, in.VolumeGB, in.Workload.UsedGB, p.apply, text(p.policy))
 }
 
 func text(v any) string {
@@ -125,11 +148,28 @@ func (d *database) createAutopilot(policy map[string]any) {
 	d.w.createAutopilot(swarmNamespace, d.name, text(spec))
 }
 
-func (d *database) createRds(on bool) {
+// createRds creates the Rds with spec.autopilot. The operator sets an empty id later.
+func (d *database) createRds(on bool, id string) {
 	in := d.instance()
 	d.w.createRds(swarmNamespace, d.name, map[string]any{
 		"datastoretype": in.Engine, "datastoreversion": in.Version, "flavorref": in.Flavor, "volumesize": int64(in.VolumeGB), "volumetype": in.VolumeType, "autopilot": on,
-	}, in.ID)
+	}, id)
+	d.dropSwitch()
+}
+
+// setSwitch sets spec.autopilot.
+func (d *database) setSwitch(on bool) {
+	d.patchRds(map[string]any{"spec": map[string]any{"autopilot": on}})
+	d.dropSwitch()
+}
+
+// dropSwitch removes spec.autopilot within a second, if the operator of the plan does so.
+func (d *database) dropSwitch() {
+	if d.databasePlan.drops {
+		d.w.later(time.Duration(1+d.w.draw(d.name, "drops")*9)*time.Millisecond, func() {
+			d.patchRds(map[string]any{"spec": map[string]any{"autopilot": nil}})
+		})
+	}
 }
 
 // patchRds patches the Rds as a person does, if it exists.
@@ -171,6 +211,9 @@ func (d *database) policyChanged(from v1alpha1.Spec) {
 	spec := autopilot.DefaultSpec()
 	d.w.must(json.Unmarshal([]byte(text(from)), &spec))
 	on := d.exists && spec.Mode != v1alpha1.ModeOff && (d.hasRds && d.switched != "false" || d.databasePlan.apply == "Alone")
+	if last := d.policy(); len(d.policies) > 0 && last.on == on && reflect.DeepEqual(last.spec, spec) {
+		return
+	}
 	d.policies = append(d.policies, policyAt{time.Now(), spec, on})
 }
 
@@ -199,7 +242,11 @@ const (
 
 // advance applies the load of a tick and takes a sample.
 func (d *database) advance() {
+	if d.gone {
+		return
+	}
 	in := d.instance()
+	d.judgeStarts(in)
 	load := d.databasePlan.load.next(d.w.at(), in, d.first, &d.burst)
 	if d.fullFor += tick; !in.ReadOnly {
 		d.fullFor = 0
@@ -213,6 +260,7 @@ func (d *database) advance() {
 	d.w.must(d.w.sim.SetWorkload(in.ID, load))
 	in = d.instance()
 	now := sample{time.Now(), in.VolumeGB, in.Workload.UsedGB, min(100, 100*load.CPUDemand/float64(in.VCPUs)), min(100, 100*load.MemoryDemandGB/float64(in.MemoryGB)), in.Flavor, in.ReadOnly, false}
+	d.judgeBusy(in)
 	calm := d.w.calm()
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -246,15 +294,11 @@ func (d *database) advance() {
 
 // operator applies every Rds each few minutes, as the archived operator does: the volume first and only upwards.
 type operator struct {
-	w    *swarm
-	api  *otc.Cloud
-	away atomic.Bool
+	w   *swarm
+	api *otc.Cloud
 }
 
 func (o *operator) work(ctx context.Context) {
-	if o.away.Load() {
-		return
-	}
 	for _, object := range o.w.kube.Objects(otcv1.GroupVersion().WithResource(otcv1.Resource)) {
 		rds := decodeAs[otcv1.Rds](o.w.fleet, object)
 		at := slices.IndexFunc(o.w.databases, func(d *database) bool { return d.name == rds.Name })
@@ -262,6 +306,9 @@ func (o *operator) work(ctx context.Context) {
 			continue
 		}
 		d := o.w.databases[at]
+		if d.gone {
+			continue
+		}
 		in, found := o.w.sim.Instance(rds.Status.ID)
 		if !found {
 			d.patchRds(map[string]any{"status": map[string]any{"id": d.ID()}})
@@ -273,7 +320,7 @@ func (o *operator) work(ctx context.Context) {
 		var err error
 		acts := in.Status == simcloud.StatusActive || in.Status == simcloud.StatusStorageFull && !o.w.plan.fullWaits
 		switch {
-		case !acts:
+		case !acts || d.databasePlan.alone || time.Now().Before(d.noOperator):
 		case int(rds.Spec.VolumeSize) > in.VolumeGB:
 			_, err = o.api.Enlarge(ctx, in.ID, int(rds.Spec.VolumeSize))
 		case rds.Spec.FlavorRef != in.Flavor && in.Status == simcloud.StatusActive:
@@ -285,48 +332,106 @@ func (o *operator) work(ctx context.Context) {
 	}
 }
 
+// later calls a function after that time, unless the run has ended.
+func (w *swarm) later(after time.Duration, call func()) {
+	time.AfterFunc(after, func() {
+		if w.t.Context().Err() == nil {
+			call()
+		}
+	})
+}
+
 // apply applies an event of the plan.
 func (w *swarm) apply(e event) {
 	d := w.databases[e.database]
+	if d.gone {
+		return
+	}
 	in := d.instance()
 	w.logf(d.name, "%s (%.2f)", e.what, e.number)
 	switch e.what {
 	case "policy":
 		d.touch(2 * time.Hour)
+		if e.policy["apply"] = []string{"Operator", "Cloud"}[int(2*e.number)]; d.databasePlan.apply == "Alone" || d.databasePlan.alone {
+			delete(e.policy, "apply")
+		}
 		d.patchPolicy(e.policy)
 		w.logf(d.name, "the policy is %s", text(e.policy))
 	case "mode":
 		d.patchPolicy(map[string]any{"mode": []string{"Auto", "Auto", "Recommend", "Off"}[int(4*e.number)]})
 		d.touch(2 * time.Hour)
 	case "larger volume":
+		d.peopled = time.Now()
 		d.patchRds(map[string]any{"spec": map[string]any{"volumesize": in.VolumeGB + 10*int(1+5*e.number)}})
 		d.touch(time.Hour)
 	case "other flavor":
+		d.peopled = time.Now()
 		d.touch(2 * time.Hour)
 		codes := w.siblings(in)
 		d.patchRds(map[string]any{"spec": map[string]any{"flavorref": codes[int(e.number*float64(len(codes)))]}})
 	case "former spec":
+		d.peopled = time.Now()
 		d.touch(26 * time.Hour) // contested
 		d.patchRds(map[string]any{"spec": map[string]any{"volumesize": d.first.VolumeGB, "flavorref": d.first.Flavor}})
 	case "off", "on":
 		d.touch(2 * time.Hour)
-		d.patchRds(map[string]any{"spec": map[string]any{"autopilot": e.what == "on"}})
+		d.setSwitch(e.what == "on")
+	case "off and on":
+		d.touch(time.Hour)
+		d.setSwitch(false)
+		time.Sleep(time.Duration(e.number * e.number * e.number * float64(time.Minute)))
+		d.setSwitch(true)
 	case "delete autopilot":
 		d.touch(2 * time.Hour)
 		_ = w.raps(swarmNamespace).Delete(w.t.Context(), d.name, metav1.DeleteOptions{})
 		d.deleted(&d.exists)
-		if d.databasePlan.apply == "Alone" {
-			time.AfterFunc(time.Duration(e.number*float64(20*time.Minute)), func() { d.createAutopilot(e.policy) })
+		if d.databasePlan.apply == "Alone" || d.databasePlan.drops {
+			d.switched = "absent" // nobody knows the last value any more
+			w.later(time.Duration(e.number*float64(20*time.Minute)), func() {
+				if w.autopilot(swarmNamespace, d.name) == nil {
+					d.createAutopilot(e.policy)
+				}
+			})
 		}
-	case "recreate":
+	case "recreate", "recreate at once":
 		if d.databasePlan.apply == "Alone" {
 			return
 		}
 		d.touch(2 * time.Hour)
 		_ = w.rdss(swarmNamespace).Delete(w.t.Context(), d.name, metav1.DeleteOptions{})
 		d.deleted(&d.hasRds)
-		time.Sleep(time.Duration(e.number * float64(20*time.Minute)))
-		d.createRds(e.number < 0.7)
+		d.collectGarbage(time.Duration(w.draw(d.name, "garbage")) * 200 * time.Millisecond)
+		if e.what == "recreate" {
+			time.Sleep(time.Duration(e.number * float64(20*time.Minute)))
+		} else {
+			time.Sleep(time.Duration(e.number * float64(10*time.Second)))
+		}
+		d.createRds(e.number < 0.7, []string{in.ID, ""}[int(e.number*20)%2])
+	case "instance leaves":
+		if time.Now().Before(d.touched) {
+			return
+		}
+		d.touch(3*time.Hour + time.Duration(e.number*float64(10*time.Hour)))
+		w.sim.RemoveInstance(in.ID)
+		d.left, d.leftAt, d.gone = in, time.Now(), true
+		w.later(time.Duration(e.number*float64(10*time.Hour)), func() {
+			d.gone = false
+			d.replaceInstance()
+		})
+	case "status":
+		status := []string{"BUILD", "BACKING UP", "REBOOTING", "FAILED"}[int(4*e.number)]
+		lasts := time.Duration(1+w.draw(d.name, "status")) * 2 * time.Minute
+		d.touch(lasts + 2*time.Hour)
+		w.must(w.sim.ChangeInstance(in.ID, func(in *simcloud.Instance) { in.Status = status }))
+		time.AfterFunc(lasts, func() {
+			_ = w.sim.ChangeInstance(in.ID, func(in *simcloud.Instance) { in.Status = simcloud.StatusActive })
+		})
+	case "resets at every sync":
+		spec := map[string]any{"spec": map[string]any{"volumesize": in.VolumeGB, "flavorref": in.Flavor}}
+		syncs := 6 + int(100*e.number)
+		d.peopled = time.Now().Add(time.Duration(syncs) * 10 * time.Minute)
+		d.touch(time.Duration(syncs)*10*time.Minute + 26*time.Hour)
+		d.resetsAt(10*time.Minute, syncs, spec)
 	case "other instance":
 		d.replaceInstance()
 	case "series":
@@ -343,8 +448,9 @@ func (w *swarm) apply(e event) {
 	case "kill":
 		w.replicas[int(2*e.number)].kill()
 		w.disturb(failoverTime)
-	case "kill before change", "kill after change":
+	case "kill before change", "kill after change", "kill at change, sold out":
 		if p := w.leader(); p != nil {
+			p.sellsOut.Store(e.what == "kill at change, sold out")
 			p.applied.Store(e.what == "kill after change")
 			p.atChange.Store(true)
 		}
@@ -364,13 +470,20 @@ func (w *swarm) apply(e event) {
 			w.disturb(failoverTime)
 			p.stop()
 		}
-	case "job fails":
-		d.touch(2 * time.Hour)
-		w.must(w.sim.ChangeInstance(in.ID, func(in *simcloud.Instance) { in.FailingJobs = 1 }))
+	case "job fails", "jobs fail":
+		n := 1
+		if e.what == "jobs fail" {
+			n = 2 + int(10*e.number)
+		}
+		d.touch(time.Duration(n) * 2 * time.Hour)
+		w.must(w.sim.ChangeInstance(in.ID, func(in *simcloud.Instance) { in.FailingJobs = n }))
 	case "foreign job":
+		d.peopled = time.Now()
 		d.touch(2 * time.Hour)
 		codes := w.siblings(in)
-		_, err := w.operator.api.Resize(w.t.Context(), in.ID, codes[int(e.number*float64(len(codes)))])
+		code := codes[int(e.number*float64(len(codes)))]
+		d.peoples[code] = true
+		_, err := w.operator.api.Resize(w.t.Context(), in.ID, code)
 		w.logf(d.name, "flavor change by another writer: %v", err)
 	case "console growth":
 		_, err := w.operator.api.Enlarge(w.t.Context(), in.ID, in.VolumeGB+10*int(1+3*e.number))
@@ -385,6 +498,7 @@ func (w *swarm) apply(e event) {
 	case "sold out":
 		codes := w.siblings(in)
 		code := codes[int(e.number*float64(len(codes)))]
+		w.soldOut.Store(code, time.Now().Add(24*time.Hour))
 		w.sim.SetFlavorStatus(code, in.Nodes[0].Zone, simcloud.FlavorSoldOut)
 		time.AfterFunc(24*time.Hour, func() { w.sim.SetFlavorStatus(code, in.Nodes[0].Zone, simcloud.FlavorNormal) })
 	case "flavors refused":
@@ -403,6 +517,7 @@ func (w *swarm) apply(e event) {
 	case "watches expire":
 		w.kube.Compact()
 	case "admission resets":
+		d.peopled = time.Now()
 		d.touch(4 * time.Hour)
 		d.mu.Lock()
 		d.resets = time.Now().Add(2 * time.Hour)
@@ -411,11 +526,38 @@ func (w *swarm) apply(e event) {
 		if d.databasePlan.apply != "Alone" {
 			d.secondObject(time.Duration(1+5*e.number) * time.Hour)
 		}
-	case "operator away":
-		w.operator.away.Store(true)
-		w.disturb(time.Duration((1 + 5*e.number) * float64(time.Hour)))
-		time.AfterFunc(time.Duration((1+5*e.number)*float64(time.Hour)), func() { w.operator.away.Store(false) })
+	case "operator away": // of this database; for days in a fifth of all cases
+		lasts := time.Duration((1 + 5*e.number) * float64(time.Hour))
+		if e.number > 0.8 {
+			lasts = 3 * day
+		}
+		d.noOperator = time.Now().Add(lasts)
+		d.touch(lasts + time.Hour)
 	}
+}
+
+// resetsAt writes the spec n times, as a writer does that syncs it from elsewhere.
+func (d *database) resetsAt(every time.Duration, n int, spec map[string]any) {
+	if n > 0 {
+		d.patchRds(spec)
+		d.w.later(every, func() { d.resetsAt(every, n-1, spec) })
+	}
+}
+
+// collectGarbage deletes the RdsAutopilot after that time if the service has created it for an Rds that is gone.
+func (d *database) collectGarbage(after time.Duration) {
+	d.w.later(after, func() {
+		a := d.w.autopilot(swarmNamespace, d.name)
+		if a == nil || len(a.OwnerReferences) == 0 {
+			return
+		}
+		owner, err := d.w.rdss(swarmNamespace).Get(d.w.t.Context(), d.name, metav1.GetOptions{})
+		if err == nil && owner.GetUID() == a.OwnerReferences[0].UID {
+			return
+		}
+		_ = d.w.raps(swarmNamespace).Delete(d.w.t.Context(), d.name, metav1.DeleteOptions{})
+		d.deleted(&d.exists)
+	})
 }
 
 // breakSeries makes a series of the database unreadable or wrong for three hours. That must not affect other databases.
@@ -426,7 +568,9 @@ func (d *database) breakSeries(number float64) {
 	}
 	f := faults[int(number*float64(len(faults)))]
 	metric := []string{"", "rds048_disk_used_size", "rds039_disk_util", "rds001_cpu_util"}[int(number*1000)%4]
-	d.touch(4 * time.Hour)
+	if metric == "" { // with one faulty series, the others suffice
+		d.touch(4 * time.Hour)
+	}
 	d.w.logf(d.name, "series %q: %s", metric, text(f))
 	id := d.ID()
 	d.w.must(d.w.sim.ChangeInstance(id, func(in *simcloud.Instance) { in.SeriesFaults = map[string]simcloud.SeriesFault{metric: f} }))
@@ -469,6 +613,9 @@ func (w *swarm) siblings(in simcloud.Instance) (codes []string) {
 func (d *database) replaceInstance() {
 	d.touch(3 * time.Hour)
 	old := d.instance()
+	if old.ID == "" {
+		old = d.left
+	}
 	next := old
 	next.ID, next.Name, next.Nodes, next.Created = "", d.name, nil, time.Time{}
 	next.Status = simcloud.StatusActive
@@ -480,12 +627,33 @@ func (d *database) replaceInstance() {
 	d.w.must(err)
 	d.mu.Lock()
 	d.id, d.replicaID, d.first, d.sample, d.growths, d.resizes, d.resizing, d.capFrom, d.limitSeen = in.ID, "", in, nil, nil, nil, "", simcloud.Instance{}, 0
+	d.requests, d.starts, d.jobsSeen = nil, nil, 0
 	d.mu.Unlock()
 	if d.databasePlan.apply == "Alone" {
 		d.patchPolicy(map[string]any{"instanceID": in.ID})
 		return
 	}
 	d.patchRds(map[string]any{"spec": map[string]any{"volumesize": in.VolumeGB, "flavorref": in.Flavor}, "status": map[string]any{"id": in.ID}})
+}
+
+// stored returns the open changes in the status.
+func (d *database) stored() []openChange {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.intents
+}
+
+// inactiveSince returns since when the database is off, or its instance has left the cloud; zero if neither.
+func (d *database) inactiveSince() time.Time {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case d.gone:
+		return d.leftAt
+	case !d.policy().on:
+		return d.policy().at
+	}
+	return time.Time{}
 }
 
 // since returns the truths of that span. The caller holds the lock.

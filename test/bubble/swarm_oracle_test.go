@@ -4,6 +4,7 @@ package bubble
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,17 +42,13 @@ func (w *swarm) admit(x simkube.Write) error {
 		d.exists = x.New.GetDeletionTimestamp() == nil
 		if x.Old == nil { // a new object knows nothing of the former one
 			d.intents, d.growths, d.limitSeen, d.capFrom, d.base = nil, nil, 0, simcloud.Instance{}, nil
+			d.starts, d.born = nil, time.Now()
 		}
 		d.policyChanged(decodeAs[v1alpha1.RdsAutopilot](w.fleet, x.New).Spec)
 	case x.New.GetKind() == v1alpha1.Kind:
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		d.intents = nil
-		for _, field := range []string{"pending", "overtaken"} {
-			kind, _, _ := unstructured.NestedString(x.New.Object, "status", field, "kind")
-			to, _, _ := unstructured.NestedString(x.New.Object, "status", field, "to")
-			d.intents = append(d.intents, kind+" "+to)
-		}
+		d.intents = openChanges(x.New.Object)
 	case x.New.GetKind() == otcv1.Kind && x.Manager == "rds-autopilot":
 		w.judgePatch(d, x)
 		d.mu.Lock()
@@ -61,11 +58,15 @@ func (w *swarm) admit(x simkube.Write) error {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		on, found, _ := unstructured.NestedBool(x.New.Object, "spec", "autopilot")
+		if x.Old == nil { // what a former Rds said is nothing to it
+			d.switched = "absent"
+		}
+		d.peoples[decodeAs[otcv1.Rds](w.fleet, x.New).Spec.FlavorRef] = true
 		d.hasRds = x.New.GetDeletionTimestamp() == nil
 		d.specGB = int(decodeAs[otcv1.Rds](w.fleet, x.New).Spec.VolumeSize)
 		d.rdsGB = d.specGB
-		if d.switched = fmt.Sprint(on); !found {
-			d.switched = "absent"
+		if found { // an absent value says nothing
+			d.switched = fmt.Sprint(on)
 		}
 		if len(d.policies) > 0 {
 			d.policyChanged(d.policy().spec)
@@ -134,6 +135,9 @@ func (d *database) maxGB(s v1alpha1.Spec) int {
 
 // judgeVolume judges a size that the service requests.
 func (d *database) judgeVolume(to int, where string) {
+	if d.gone { // the cloud refuses it
+		return
+	}
 	in := d.instance()
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -179,8 +183,8 @@ func (d *database) judgeVolume(to int, where string) {
 
 // judgeIntent fails if the service requests a change whose intent is not stored. The caller holds the lock.
 func (d *database) judgeIntent(kind v1alpha1.ChangeKind, to, where string) {
-	if !slices.Contains(d.intents, string(kind)+" "+to) {
-		d.w.violation(d.name, "%s is requested of %s without a stored intent; these are stored: %q", to, where, d.intents)
+	if !slices.ContainsFunc(d.intents, func(c openChange) bool { return c.kind == string(kind) && c.to == to }) {
+		d.w.violation(d.name, "%s is requested of %s without a stored intent; these are stored: %v", to, where, d.intents)
 	}
 }
 
@@ -193,6 +197,9 @@ func (d *database) setCapBase(volumeGB, vcpus, memoryGB int) {
 
 // judgeFlavor judges a flavor that the service requests.
 func (d *database) judgeFlavor(code, where string) {
+	if d.gone {
+		return
+	}
 	in, others := d.instance(), d.w.flavorsInProgress(d)
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -200,6 +207,9 @@ func (d *database) judgeFlavor(code, where string) {
 	d.setCapBase(in.VolumeGB, in.VCPUs, in.MemoryGB)
 	d.judgeIntent(v1alpha1.KindFlavor, code, where)
 	from, to := d.w.flavors[in.Flavor], d.w.flavors[code]
+	if where == "the cloud" {
+		d.requests = append(d.requests, flavorRequest{time.Now(), code})
+	}
 	if code == d.resizing && where == "the cloud" {
 		return // the patch of the Rds was judged
 	}
@@ -246,6 +256,100 @@ func (d *database) judgeFlavor(code, where string) {
 		}
 	}
 	d.w.violation(d.name, "%s is requested of %s, which has no reason: %s", code, where, strings.Join(why, "; "))
+}
+
+// judgeStarts fails if the cloud began a flavor change that the service had requested within the cooldown of the one
+// before, or more of them in 24 hours than the budget allows. It does not know what became of them.
+func (d *database) judgeStarts(in simcloud.Instance) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var all []simcloud.Job
+	for _, j := range d.w.sim.Jobs() {
+		if j.Instance == in.ID && j.Name == "ResizeFlavor" {
+			all = append(all, j)
+		}
+	}
+	fresh := all[min(d.jobsSeen, len(all)):]
+	d.jobsSeen = len(all)
+	for _, j := range fresh {
+		isOurs := slices.ContainsFunc(d.requests, func(r flavorRequest) bool { return r.code == j.To && r.at.Sub(j.Created).Abs() < 2*time.Second })
+		if !isOurs || len(d.policies) == 0 {
+			continue
+		}
+		d.w.logf(d.name, "the cloud begins the change to %s for the service", j.To)
+		cooldown, budget, lastDay := time.Duration(math.MaxInt64), 0, 0
+		for _, p := range d.policiesSince(policyLag + d.w.plan.watchLag) {
+			s := p.spec.Flavor
+			cooldown, budget = min(cooldown, time.Duration(*s.CooldownSeconds)*time.Second), max(budget, int(s.MaxChangesPerDay))
+		}
+		for _, at := range d.starts {
+			if j.Created.Sub(at) < 24*time.Hour-time.Minute {
+				lastDay++
+			}
+		}
+		if n := len(d.starts); n > 0 && (j.Created.Sub(d.starts[n-1]) < cooldown-time.Minute || lastDay >= budget) {
+			d.w.violation(d.name, "the cloud begins the change to %s, %v after the one before and as number %d of 24 hours", j.To, j.Created.Sub(d.starts[n-1]).Round(time.Second), lastDay+1)
+		}
+		d.starts = append(d.starts, j.Created)
+	}
+}
+
+// judgeBusy fails if the CPU or the memory of a database has been busy for hours, a larger flavor is there, and nothing that
+// the oracle knows of prevents the change.
+func (d *database) judgeBusy(in simcloud.Instance) {
+	calm, last := d.w.calm(), d.w.lastFlavor(d)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	p := d.policy()
+	s := p.spec.Flavor
+	if !p.on || p.spec.Mode != v1alpha1.ModeAuto || s.Window != nil || d.replicaID != "" || in.Status != simcloud.StatusActive || d.capFrom.VCPUs == 0 || d.reported["busy"] {
+		return
+	}
+	needs := time.Duration(s.Alarm.PeriodSeconds*s.Alarm.Count)*time.Second + d.w.plan.delay + d.w.plan.sweep + time.Hour
+	weekly := 0
+	for _, at := range append(slices.Clone(d.starts), d.resizes...) {
+		if weekly++; time.Since(at) > 7*day {
+			weekly--
+		}
+		last = latest(last, at.Add(24*time.Hour))
+	}
+	last = latest(last, d.born, d.touched, p.at, d.peopled.Add(8*day), d.w.began.Add(d.w.refused))
+	if calm < needs || time.Since(last) < needs || weekly > 1 || d.specGB > max(in.VolumeGB, d.rdsGB) || d.w.plan.settings.Refuse != nil || d.w.plan.settings.UnknownFlavors != nil {
+		return
+	}
+	all := d.since(needs)
+	cpu, memory := *s.CPU.Enabled, *s.Memory.Enabled
+	for _, t := range all {
+		if t.seemsReadOnly || isOver(t.sizeGB, t.usedGB, int(p.spec.Storage.ThresholdPercent)) || t.flavor != in.Flavor {
+			return
+		}
+		cpu, memory = cpu && t.cpu > float64(s.CPU.ThresholdPercent)+1, memory && t.memory > float64(s.Memory.ThresholdPercent)+1
+	}
+	for _, code := range d.w.siblings(in) {
+		f := d.w.flavors[code]
+		until, isSoldOut := d.w.soldOut.Load(code)
+		isLarger := f.Family() == d.w.flavors[in.Flavor].Family() && f.VCPUs >= in.VCPUs && f.MemoryGB >= in.MemoryGB && (!cpu || f.VCPUs > in.VCPUs) && (!memory || f.MemoryGB > in.MemoryGB)
+		if len(all) >= int(needs/tick) && (cpu || memory) && isLarger && (!isSoldOut || time.Since(until.(time.Time)) > needs) &&
+			f.VCPUs <= int(valueOr(s.MaxVCPUs, int32(4*d.capFrom.VCPUs))) && f.MemoryGB <= int(valueOr(s.MaxMemoryGB, int32(4*d.capFrom.MemoryGB))) {
+			d.reported["busy"] = true
+			d.w.violation(d.name, "busy for %v, CPU %t, memory %t, and nothing prevents the change from %s to %s", needs, cpu, memory, in.Flavor, code)
+			return
+		}
+	}
+}
+
+func latest(all ...time.Time) time.Time { return slices.MaxFunc(all, time.Time.Compare) }
+
+// lastFlavor returns when the service last requested a flavor of another database, which may take the only place.
+func (w *swarm) lastFlavor(but *database) (last time.Time) {
+	for _, d := range w.databases {
+		d.mu.Lock()
+		if n := len(d.resizes); n > 0 && d != but {
+			last = latest(last, d.resizes[n-1].Add(2*time.Hour))
+		}
+		d.mu.Unlock()
+	}
+	return last
 }
 
 // isOpen reports whether a window is open.
@@ -301,6 +405,9 @@ func (w *swarm) isResizing(id, flavor string) bool {
 
 // judgeReadOnly fails if a database is read-only for 20 minutes longer than the operator and the cloud need to grow it.
 func (d *database) judgeReadOnly() {
+	if d.gone {
+		return
+	}
 	in := d.instance()
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -320,6 +427,23 @@ func (d *database) judgeReadOnly() {
 	}
 }
 
+// judgeEvent judges what the service reports at once.
+func (w *swarm) judgeEvent(name string, e autopilot.Event) {
+	i := slices.IndexFunc(w.databases, func(d *database) bool { return d.name == name })
+	if i < 0 || e.Reason != "ReadOnly" {
+		return
+	}
+	d := w.databases[i]
+	d.mu.Lock()
+	isFull := len(d.sample) == 0 || time.Now().Before(d.touched) || slices.ContainsFunc(d.since(evidence+d.w.plan.delay), func(t sample) bool {
+		return t.readOnly || t.usedGB >= readOnlyAt(t.sizeGB)-1e-6
+	})
+	d.mu.Unlock()
+	if !isFull {
+		w.violation(name, "reported as read-only, and it never was: %s", e.Note)
+	}
+}
+
 // judgeSettled judges the status of each database after a time without disturbances.
 func (w *swarm) judgeSettled() {
 	all := w.autopilots()
@@ -328,10 +452,24 @@ func (w *swarm) judgeSettled() {
 			w.violation(a.Name, "the status has %d bytes", size)
 		}
 	}
+	for _, a := range all {
+		if r := a.Status.ReadOnly; r != nil && r.SinceTime.After(time.Now()) {
+			w.violation(a.Name, "read-only since %v, in the future", r.SinceTime)
+		}
+	}
 	if w.calm() < settleTime {
 		return
 	}
 	w.judgeGauges(all)
+	for _, d := range w.databases {
+		d.mu.Lock()
+		lacks := d.hasRds && d.switched == "true" && !d.exists && d.isSettled()
+		d.mu.Unlock()
+		if lacks && !d.reported["autopilot"] {
+			d.reported["autopilot"] = true
+			w.violation(d.name, "the last value of spec.autopilot is true, and there is no RdsAutopilot")
+		}
+	}
 	for i := range all {
 		a := &all[i]
 		at := slices.IndexFunc(w.databases, func(d *database) bool { return d.name == a.Name })
@@ -339,6 +477,10 @@ func (w *swarm) judgeSettled() {
 			continue
 		}
 		d := w.databases[at]
+		if d.gone {
+			w.judgeInactive(a, d, "without an instance")
+			continue
+		}
 		in := d.instance()
 		d.mu.Lock()
 		isSettled, p, writable, limitSeen := d.isSettled(), d.policy(), true, d.limitSeen
@@ -356,6 +498,10 @@ func (w *swarm) judgeSettled() {
 			}
 		}
 		s := a.Status
+		if !p.on {
+			w.judgeInactive(a, d, "off")
+		}
+		d.judgeWriters(a)
 		if p.on && !isArmed(a) {
 			once("armed", "not armed: %+v", armedCondition(a))
 		}
@@ -370,8 +516,10 @@ func (w *swarm) judgeSettled() {
 		}
 		// The cloud may refuse every change of a full instance.
 		mayStart := in.Status == simcloud.StatusActive && writable && p.on && w.at() > w.refused+time.Hour
-		if i := s.Pending; i != nil && time.Since(i.DecisionTime.Time) > 2*time.Hour && mayStart {
-			once("pending", "pending since %v: %s", time.Since(i.DecisionTime.Time).Round(time.Minute), text(i))
+		for _, c := range d.stored() {
+			if time.Since(c.decided) > 2*time.Hour && mayStart {
+				once("pending", "pending since %v: %s → %s", time.Since(c.decided).Round(time.Minute), c.kind, c.to)
+			}
 		}
 		if s.ReadOnly == nil && in.ReadOnly && limitSeen > w.plan.sweep+w.plan.delay+30*time.Minute {
 			once("not read-only", "read-only, but status.readOnly is not set: %.1f of %d GB used", in.Workload.UsedGB, in.VolumeGB)
@@ -388,6 +536,12 @@ func (w *swarm) judgeSettled() {
 		if meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionLimited) && s.Deferred == nil && !d.isJustified("storage") && !d.isJustified("flavor") {
 			once("limited", "Limited: %s", meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionLimited).Message)
 		}
+		if c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionContested); c != nil && c.Status == "True" && time.Since(d.peopled) > 9*day {
+			once("contested", "Contested, and nobody has changed anything for 9 days: %s", c.Message)
+		}
+		if c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionProgressing); c != nil && c.Status == "True" && d.isUnchanged(in) {
+			once("progressing", "Progressing, and the cloud has what the service requested: %s", c.Message)
+		}
 		if left := w.rulesOf(swarmNamespace, d.name); !p.on && len(left) > 0 {
 			once("off", "off, and the cloud has %d rules", len(left))
 		}
@@ -397,6 +551,52 @@ func (w *swarm) judgeSettled() {
 			}
 		}
 	}
+}
+
+// judgeInactive fails if something is pending of a database that is off or whose instance has left the cloud.
+func (w *swarm) judgeInactive(a *v1alpha1.RdsAutopilot, d *database, why string) {
+	for _, kind := range []string{v1alpha1.ConditionProgressing, v1alpha1.ConditionLimited, v1alpha1.ConditionContested, v1alpha1.ConditionArmed} {
+		if meta.IsStatusConditionTrue(a.Status.Conditions, kind) && !d.reported[kind+why] && time.Since(d.inactiveSince()) > settleTime {
+			d.reported[kind+why] = true
+			w.violation(a.Name, "%s, and %s: %s", why, kind, meta.FindStatusCondition(a.Status.Conditions, kind).Message)
+		}
+	}
+}
+
+// endOf returns when a change ended.
+func endOf(ch v1alpha1.Change) time.Time { return ch.CompletionTime.Time }
+
+// judgeWriters compares who made the recorded changes with what the oracle has seen.
+func (d *database) judgeWriters(a *v1alpha1.RdsAutopilot) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, ch := range a.Status.Changes {
+		key, why := "change "+string(ch.Kind)+ch.From+ch.To, ""
+		switch {
+		case endOf(ch).Sub(d.born) < 2*time.Hour || d.reported[key]: // a former object may have requested it
+		case ch.By == v1alpha1.ByOther && ch.From == "0":
+			why = "a size that became known"
+		case ch.By == v1alpha1.ByOther && ch.Kind == v1alpha1.KindFlavor && !d.peoples[ch.To]:
+			why = "only the service has requested it"
+		}
+		if why != "" {
+			d.reported[key] = true
+			d.w.violation(d.name, "recorded is %s → %s by %s: %s", ch.From, ch.To, ch.By, why)
+		}
+	}
+}
+
+// isUnchanged reports whether the cloud has had all that the service requested for a while.
+func (d *database) isUnchanged(in simcloud.Instance) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, t := range d.since(settleTime) {
+		if t.sizeGB != in.VolumeGB || t.flavor != in.Flavor {
+			return false
+		}
+	}
+	n := len(d.growths)
+	return in.Status == simcloud.StatusActive && (d.resizing == "" || d.resizing == in.Flavor) && d.specGB <= in.VolumeGB && (n == 0 || d.growths[n-1].toGB <= in.VolumeGB)
 }
 
 // isSettled reports whether no delay of the database is excused any more. The caller holds the lock.
@@ -426,14 +626,18 @@ func (w *swarm) judgeGauges(all []v1alpha1.RdsAutopilot) {
 	if p == nil {
 		return
 	}
-	readOnly, held := 0, 0
+	readOnly, held, conditions := 0, 0, 0
 	for _, a := range all {
 		i := slices.IndexFunc(w.databases, func(d *database) bool { return d.name == a.Name })
 		if i < 0 {
-			readOnly, held = readOnly+1, held+1 // a second object, which may or may not count
+			readOnly, held, conditions = readOnly+1, held+1, conditions+3 // a second object, which may or may not count
 			continue
 		}
 		d := w.databases[i]
+		if at := d.inactiveSince(); !at.IsZero() && time.Since(at) > settleTime {
+			continue
+		}
+		conditions += 3
 		if d.isJustified("storage") {
 			readOnly, held = readOnly+1, held+1
 		}
@@ -441,10 +645,10 @@ func (w *swarm) judgeGauges(all []v1alpha1.RdsAutopilot) {
 			held++
 		}
 	}
-	for name, most := range map[string]int{"rds_autopilot_read_only": readOnly, "rds_autopilot_held_changes": held} {
+	for name, most := range map[string]int{"rds_autopilot_read_only": readOnly, "rds_autopilot_held_changes": held, "rds_autopilot_conditions": conditions} {
 		if got := w.sumOf(p.metrics, name); int(got) > most && !w.reported[name] {
 			w.reported[name] = true
-			w.violation("", "%s is %.0f, and at most %d databases have a reason", name, got, most)
+			w.violation("", "%s is %.0f, and at most %d have a reason", name, got, most)
 		}
 	}
 }

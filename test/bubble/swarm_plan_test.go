@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -37,6 +38,9 @@ type databasePlan struct {
 	policy   map[string]any
 	load     load
 	replica  bool // it has a read replica
+	alone    bool // no operator applies its Rds, and apply is Cloud
+	drops    bool // the operator removes spec.autopilot within a second, as the archived one does
+	sizeless bool // the first lists of instances do not have the size of its volume
 }
 
 // event is a change or a fault at a time.
@@ -129,6 +133,7 @@ func (c chooser) database(i int) databasePlan {
 		policy:   c.policy(size), load: c.load(float64(size)),
 	}
 	d.replica = strings.HasPrefix(flavor, "rds.pg.") && c.chance(30)
+	d.alone, d.drops, d.sizeless = d.apply == "Cloud" && c.chance(50), c.chance(50), c.chance(10) && os.Getenv("RED") != ""
 	return d
 }
 
@@ -163,7 +168,8 @@ func (c chooser) event(total time.Duration, databases []databasePlan) event {
 	return event{
 		at: time.Hour + c.atMost(total-time.Hour), database: i, number: c.Float64(), policy: c.policy(databases[i].instance.VolumeGB),
 		what: pick(c, "policy", "policy", "mode", "larger volume", "other flavor", "former spec", "off", "on", "delete autopilot", "recreate", "other instance", "series", "series", "omits", "others first",
-			"kill", "kill at call", "kill after call", "kill before change", "kill after change", "kill before change", "kill after change", "freeze leader", "stop leader", "job fails", "foreign job", "console growth", "failover", "sold out", "watches expire", "admission resets", "operator away", "second object"),
+			"kill", "kill at call", "kill after call", "kill before change", "kill after change", "kill before change", "kill after change", "freeze leader", "stop leader", "job fails", "foreign job", "console growth", "failover", "sold out", "watches expire", "admission resets", "operator away", "second object",
+			"off and on", "off and on", "recreate at once", "instance leaves", "status", "resets at every sync", "kill at change, sold out", "jobs fail", "jobs fail"),
 	}
 }
 

@@ -74,6 +74,31 @@ func largestSize(sizeGB int, usedGB float64, given, stepGB int, readOnly bool) i
 	return (size + 9) / 10 * 10
 }
 
+// openChange is a change of the service that has no outcome yet.
+type openChange struct {
+	kind, to string
+	decided  time.Time
+}
+
+// openChanges returns those in the status of an RdsAutopilot, or in a patch of it. It is the only place that knows how
+// the status stores them.
+func openChanges(object map[string]any) (all []openChange) {
+	status, _ := object["status"].(map[string]any)
+	changes, _ := status["changes"].([]any)
+	for _, value := range append([]any{status["pending"], status["overtaken"]}, changes...) {
+		c, ok := value.(map[string]any)
+		if !ok || c["outcome"] != nil || c["by"] == string(v1alpha1.ByOther) {
+			continue
+		}
+		kind, _ := c["kind"].(string)
+		to, _ := c["to"].(string)
+		decided, _ := c["decisionTime"].(string)
+		at, _ := time.Parse(time.RFC3339Nano, decided)
+		all = append(all, openChange{kind, to, at})
+	}
+	return all
+}
+
 func valueOr(p *int32, otherwise int32) int32 {
 	if p == nil {
 		return otherwise

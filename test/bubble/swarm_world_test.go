@@ -55,6 +55,7 @@ type swarm struct {
 	violations []string
 	end        time.Duration // since began, once there is a violation
 	disturbed  time.Time     // until then, outages or kills excuse delays
+	soldOut    sync.Map      // flavor → until when
 	refused    time.Duration // since began, until when the cloud refuses all flavors
 }
 
@@ -154,6 +155,9 @@ func (w *swarm) cloudFault(r *http.Request) *simcloud.Fault {
 	if r.Method == http.MethodPost && r.PathValue("instance") != "" {
 		w.judgeRequest(r)
 	}
+	if operation == "DeleteAlarm" && w.draw("slow") < 20 {
+		return &simcloud.Fault{Delay: 4 * time.Second}
+	}
 	if w.outage("hang", service, operation) != nil {
 		return &simcloud.Fault{Hang: true, Apply: w.draw(operation, "apply") < 50}
 	}
@@ -201,6 +205,7 @@ type process struct {
 	frozen   atomic.Bool  // it cannot renew its lease
 	killIn   atomic.Int64 // calls until it is killed; 0 means never
 	atChange atomic.Bool  // it is killed at its next change of an Rds or an instance
+	sellsOut atomic.Bool  // the flavor of that change is sold out then
 	applied  atomic.Bool  // the call at which it is killed is applied
 	leads    atomic.Bool
 	done     <-chan struct{} // closed when the process ends
@@ -236,6 +241,9 @@ func (p *process) forward(r *http.Request, send func(*http.Request) (*http.Respo
 		p.w.logf("", "a replica is killed at %s %s, applied: %t", r.Method, r.URL.Path, p.applied.Load())
 		p.w.disturb(failoverTime)
 		p.dead.Store(true)
+		if p.sellsOut.Load() {
+			p.w.sellOut(r)
+		}
 		if p.applied.Load() {
 			if res, err := send(r.WithContext(context.WithoutCancel(r.Context()))); err == nil {
 				_ = res.Body.Close()
@@ -245,6 +253,25 @@ func (p *process) forward(r *http.Request, send func(*http.Request) (*http.Respo
 		return nil, errDead
 	}
 	return send(r)
+}
+
+// sellOut makes the flavor that a request names look sold out for an hour, once the request is on its way.
+func (w *swarm) sellOut(r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	w.must(err)
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	for code := range w.flavors {
+		if bytes.Contains(body, []byte(`"`+code+`"`)) {
+			set := func(status string) {
+				for _, zone := range w.sim.Zones() {
+					w.sim.SetFlavorStatus(code, zone, status)
+				}
+			}
+			w.soldOut.Store(code, time.Now().Add(time.Hour))
+			time.AfterFunc(time.Second, func() { set(simcloud.FlavorSoldOut) })
+			time.AfterFunc(time.Hour, func() { set(simcloud.FlavorNormal) })
+		}
+	}
 }
 
 // cloudTransport sends the requests of a process to the cloud.
@@ -335,7 +362,8 @@ func (k kubeTransport) storesIntent(r *http.Request) bool {
 	body, err := io.ReadAll(r.Body)
 	k.w.must(err)
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	return bytes.Contains(body, []byte(`"pending":{`))
+	var patch map[string]any
+	return json.Unmarshal(body, &patch) == nil && len(openChanges(patch)) > 0
 }
 
 // startProcess starts a replica.
@@ -371,6 +399,7 @@ func (w *swarm) startProcess(i int) *process {
 
 func (w *swarm) countEvent(database string, e autopilot.Event) {
 	w.logf(database, "event %s: %s", e.Reason, e.Note)
+	w.judgeEvent(database, e)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.events[database]++
