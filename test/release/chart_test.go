@@ -140,9 +140,9 @@ func TestKustomizeSetsHostAndNamespace(t *testing.T) {
 	}
 	// An object that belongs to another namespace would be moved too, and the service would lose its right there.
 	namespaces := regexp.MustCompile(`(?m)^ +namespace: (.*)$`)
-	for name, want := range map[string]string{string(read(t, deploy+"/install.yaml")): `"rds-autopilot"`, built: "databases"} {
-		for _, m := range namespaces.FindAllStringSubmatch(name, -1) {
-			if m[1] != want {
+	for text, want := range map[string]string{string(read(t, deploy+"/install.yaml")): releaseName, built: "databases"} {
+		for _, m := range namespaces.FindAllStringSubmatch(text, -1) {
+			if strings.Trim(m[1], `"`) != want {
 				t.Errorf("an object or subject is in the namespace %s, want %s", m[1], want)
 			}
 		}
