@@ -25,13 +25,11 @@ type ClientOptions struct {
 	// Proxy returns the proxy of a request, or nil. A proxy resolves the name by itself, so only the list of hosts limits
 	// what is fetched through it.
 	Proxy func(*http.Request) (*url.URL, error)
-	// Private are the addresses that a host may have although they are not public, by host[:port].
-	Private map[string][]netip.Prefix
 }
 
 // NewClient returns an HTTP client for the hosts of SMN. It uses TLS 1.2 or newer and no redirects. Without a proxy, it
-// checks each address after the name was resolved, and refuses one that is neither public nor listed for the host. It
-// accepts 100.125.0.0/16, because the cloud's own services have these addresses inside its networks.
+// checks each address after the name was resolved, and refuses one that is neither public nor itself one of the hosts.
+// It accepts 100.125.0.0/16, because the cloud's own services have these addresses inside its networks.
 func NewClient(hosts Hosts, o ClientOptions) *http.Client {
 	base := func() *http.Transport {
 		return &http.Transport{
@@ -42,7 +40,7 @@ func NewClient(hosts Hosts, o ClientOptions) *http.Client {
 		}
 	}
 	direct, proxied := base(), base()
-	direct.DialContext, proxied.Proxy = dialer{hosts, o.Private}.dial, o.Proxy
+	direct.DialContext, proxied.Proxy = dialer{hosts}.dial, o.Proxy
 	return &http.Client{
 		Timeout:   certFetchLimit, // for the whole request
 		Transport: transport{direct, proxied, o.Proxy},
@@ -75,10 +73,7 @@ func (t transport) RoundTrip(req *http.Request) (resp *http.Response, err error)
 	return resp, err
 }
 
-type dialer struct {
-	hosts   Hosts
-	private map[string][]netip.Prefix
-}
+type dialer struct{ hosts Hosts }
 
 func (d dialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	nd := net.Dialer{Control: func(_, resolved string, _ syscall.RawConn) error {
@@ -103,11 +98,6 @@ func (d dialer) checkAddress(asked, resolved string) error {
 	if err != nil {
 		return fmt.Errorf("dial %s: %w", asked, err)
 	}
-	for _, p := range slices.Concat(d.private[asked], d.private[host]) {
-		if p.Contains(ip) || p.Contains(to.Addr()) {
-			return nil
-		}
-	}
 	literal, err := netip.ParseAddr(host)
 	named := host == "localhost" && ip.IsLoopback()
 	if (named || err == nil && literal.Unmap() == ip) && slices.ContainsFunc(d.hosts(), func(h string) bool {
@@ -115,7 +105,7 @@ func (d dialer) checkAddress(asked, resolved string) error {
 	}) {
 		return nil
 	}
-	return fmt.Errorf("dial %s: its address %s is not public: list it as %s=%s, or its network", asked, ip, host, ip)
+	return fmt.Errorf("dial %s: its address %s is not public", asked, ip)
 }
 
 // withoutNAT64 returns the IPv4 address that a NAT64 gateway or the kernel connects to for an IPv6 address, or the

@@ -68,9 +68,9 @@ func (o *options) receiver(fs *pflag.FlagSet, usage string) {
 // smn adds the flags of the commands that read messages of SMN.
 func (o *options) smn(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.CertHosts, "smn-cert-hosts", nil,
-		"exact `host[:port]` of the signing certificates, comma separated; host=NETWORK allows private addresses; empty means SMN's host in the cloud's catalogue")
+		"exact `host[:port]` of the signing certificates, comma separated; empty means SMN's host in the cloud's catalogue")
 	fs.StringSliceVar(&o.ConfirmHosts, "smn-confirm-hosts", nil,
-		"exact `host[:port]` of the confirmation links, comma separated; host=NETWORK allows private addresses; empty means "+
+		"exact `host[:port]` of the confirmation links, comma separated; empty means "+
 			app.Console+" in eu-de and eu-nl; required elsewhere")
 	fs.Func("smn-ca-file", "PEM `file` with more trust roots for those hosts; the system's stay valid",
 		func(file string) (err error) {

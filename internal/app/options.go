@@ -5,7 +5,6 @@ package app
 import (
 	"crypto/x509"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"time"
 
@@ -29,8 +28,6 @@ type Options struct {
 	CertHosts []string
 	// ConfirmHosts are the exact hosts of confirmation links; none means the console of a known region.
 	ConfirmHosts []string
-	// PrivateHosts are the private addresses that those hosts may have. Validate moves them here from the lists.
-	PrivateHosts map[string][]netip.Prefix
 	Roots        *x509.CertPool // for those hosts; nil means the system's
 	// SMNClient replaces the clients that fetch certificates and confirm, which limit hosts, size and time. Only tests set
 	// it.

@@ -5,7 +5,6 @@ package app
 import (
 	"errors"
 	"fmt"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -23,8 +22,11 @@ func (o *Options) Validate() error {
 		*list = trimmed(*list)
 	}
 	for flag, hosts := range map[string][]string{"--smn-cert-hosts": o.CertHosts, "--smn-confirm-hosts": o.ConfirmHosts} {
-		if err := o.parseHosts(hosts); err != nil {
-			return fmt.Errorf("%s: %w", flag, err)
+		for i := range hosts {
+			var err error
+			if hosts[i], err = smn.ParseHost(hosts[i]); err != nil {
+				return fmt.Errorf("%s: %w", flag, err)
+			}
 		}
 	}
 	for _, check := range []struct {
@@ -49,24 +51,6 @@ func (o *Options) Validate() error {
 	} {
 		if !check.ok {
 			return errors.New(check.text)
-		}
-	}
-	return nil
-}
-
-// parseHosts replaces each entry by its name, and adds the network after it to o.PrivateHosts.
-func (o *Options) parseHosts(entries []string) error {
-	for i, entry := range entries {
-		name, private, err := smn.ParseHost(entry)
-		if err != nil {
-			return err
-		}
-		entries[i] = name
-		if private.IsValid() {
-			if o.PrivateHosts == nil {
-				o.PrivateHosts = map[string][]netip.Prefix{}
-			}
-			o.PrivateHosts[name] = append(o.PrivateHosts[name], private)
 		}
 	}
 	return nil
