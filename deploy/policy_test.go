@@ -14,7 +14,7 @@ import (
 // The least rights are those of the calls in the transport's table. The code cannot make other calls. Only one of the two
 // files has the rights to change an instance.
 func TestPoliciesAllowExactlyTheCallsOfTheCode(t *testing.T) {
-	changes := slices.Sorted(maps.Values(otc.ChangeRights()))
+	changes := []string{"rds:instance:extendSpace", "rds:instance:modifySpec"}
 	needed := map[string]bool{}
 	free := []string{"Login", "ListFlavors", "GetJob"} // RDS api: rds_actions.rst: no authorization required, or none documented
 	for operation, right := range otc.Rights() {

@@ -28,9 +28,6 @@ type Refusal string
 
 // The refusals, in the order in which they are checked.
 const (
-	RefusedMode    Refusal = "other engine, version or mode"
-	RefusedSmaller Refusal = "smaller in vCPUs or memory"
-	RefusedEqual   Refusal = "not larger where the alarm is"
 	RefusedOffer   Refusal = "not offered for this instance"
 	RefusedCap     Refusal = "above the caps"
 	RefusedSoldOut Refusal = "not available in every zone"
@@ -51,12 +48,9 @@ type Candidate struct {
 func Ladder(catalogue []Flavor, r Requirements) []Candidate {
 	var ladder []Candidate
 	for _, f := range catalogue {
-		c := r.consider(f)
-		switch c.Refused {
-		case RefusedMode, RefusedSmaller, RefusedEqual:
-			continue
+		if r.isLarger(f) {
+			ladder = append(ladder, r.consider(f))
 		}
-		ladder = append(ladder, c)
 	}
 	slices.SortStableFunc(ladder, r.compare)
 	return slices.CompactFunc(ladder, func(a, b Candidate) bool { return a.Code == b.Code })
@@ -72,17 +66,19 @@ func Next(ladder []Candidate) (Candidate, bool) {
 	return Candidate{}, false
 }
 
-// consider checks a flavor.
+// isLarger reports whether a flavor is of the same engine, version and mode, larger in the alarmed dimensions, and not
+// smaller in the other one.
+func (r Requirements) isLarger(f Flavor) bool {
+	isSame := f.Engine == r.Current.Engine && f.Mode == r.Current.Mode &&
+		(r.Version == "" || slices.Contains(f.Versions, r.Version))
+	return isSame && (r.CPU || r.Memory) && f.VCPUs >= r.Current.VCPUs && f.MemoryGB >= r.Current.MemoryGB &&
+		(!r.CPU || f.VCPUs > r.Current.VCPUs) && (!r.Memory || f.MemoryGB > r.Current.MemoryGB)
+}
+
+// consider checks whether a larger flavor can be used.
 func (r Requirements) consider(f Flavor) Candidate {
 	c := Candidate{Flavor: f}
 	switch {
-	case f.Code == r.Current.Code, f.Engine != r.Current.Engine, f.Mode != r.Current.Mode,
-		r.Version != "" && !slices.Contains(f.Versions, r.Version):
-		c.Refused = RefusedMode
-	case f.VCPUs < r.Current.VCPUs, f.MemoryGB < r.Current.MemoryGB:
-		c.Refused = RefusedSmaller
-	case r.CPU && f.VCPUs == r.Current.VCPUs, r.Memory && f.MemoryGB == r.Current.MemoryGB, !r.CPU && !r.Memory:
-		c.Refused = RefusedEqual
 	case r.OfferedKnown && !slices.Contains(r.Offered, f.Code), !r.OfferedKnown && f.Family() != r.Current.Family():
 		c.Refused = RefusedOffer
 	case r.MaxVCPUs > 0 && f.VCPUs > r.MaxVCPUs, r.MaxMemoryGB > 0 && f.MemoryGB > r.MaxMemoryGB:

@@ -30,15 +30,16 @@ func (c *Cluster) LiveAutopilot(ctx context.Context, namespace, name string) (*a
 	return a, nil
 }
 
-// eachPage lists page by page while f returns true.
+// eachPage calls f with each page of a list.
 func eachPage[L metav1.ListInterface](ctx context.Context, list func(context.Context, metav1.ListOptions) (L, error),
-	f func(L) (more bool)) error {
+	f func(L)) error {
 	for opts := (metav1.ListOptions{Limit: listPage}); ; {
 		page, err := list(ctx, opts)
 		if err != nil {
 			return err
 		}
-		if opts.Continue = page.GetContinue(); !f(page) || opts.Continue == "" {
+		f(page)
+		if opts.Continue = page.GetContinue(); opts.Continue == "" {
 			return nil
 		}
 	}

@@ -41,7 +41,6 @@ type Cache struct {
 	topic      informers[*corev1.ConfigMap]
 	own        string // namespace of the topic's ConfigMap
 	synced     []checker
-	rdsLater   bool // the watch of Rds may start much later, so nothing waits for it
 }
 
 // checker reports whether the objects of a namespace are in the cache, or whether a callback was called for all of
@@ -69,7 +68,7 @@ func newCache(c *Cluster) (*Cache, error) {
 	}, byCert: func(obj any) ([]string, error) {
 		return unlessEmpty(obj.(*autopilotv1.RdsAutopilot).Status.Intake.SigningCertURL), nil
 	}}
-	w := &Cache{refusals: c.refusals, watched: c.namespaces, own: c.own, rdsLater: c.LacksRds()}
+	w := &Cache{refusals: c.refusals, watched: c.namespaces, own: c.own}
 	noteTopic := func(err error) { c.note(c.own, "configmaps", err) }
 	topic, err := informer(listWatch(topicClient{c.core.ConfigMaps(c.own)}, noteTopic), &corev1.ConfigMap{}, nil)
 	if err != nil {
@@ -90,10 +89,7 @@ func newCache(c *Cluster) (*Cache, error) {
 		}
 		w.rds = append(w.rds, rds)
 		w.autopilots = append(w.autopilots, autopilots)
-		w.synced = append(w.synced, checker{autopilots.HasSyncedChecker(), ns})
-		if !w.rdsLater {
-			w.synced = append(w.synced, checker{rds.HasSyncedChecker(), ns})
-		}
+		w.synced = append(w.synced, checker{autopilots.HasSyncedChecker(), ns}, checker{rds.HasSyncedChecker(), ns})
 	}
 	return w, nil
 }
@@ -132,14 +128,13 @@ func listWatch[L list](client lister[L], note func(error)) cache.ListerWatcher {
 				return client.List(ctx, opts)
 			}
 			all := &metainternalversion.List{}
-			err := eachPage(ctx, list, func(page L) (more bool) {
+			err := eachPage(ctx, list, func(page L) {
 				all.ResourceVersion = page.GetResourceVersion()
 				_ = meta.EachListItem(page, func(o runtime.Object) error { // returns the error of the function, which has none
 					_, _ = transform(o) // of our own kinds
 					all.Items = append(all.Items, o)
 					return nil
 				})
-				return true
 			})
 			note(err)
 			return all, err

@@ -46,8 +46,6 @@ type Options struct {
 	Version string
 	// Namespaces are those to watch and to search. Empty means all.
 	Namespaces []string
-	// RdsOptional lets Connect succeed without the CRD of the Rds. The watch of Rds starts when the CRD appears.
-	RdsOptional bool
 	// SystemNamespace identifies the cluster by its uid. Empty means kube-system.
 	SystemNamespace string
 	// Own is the service's namespace, which is always watched. Its ConfigMap TopicConfigMap holds the topic.
@@ -63,7 +61,6 @@ type Cluster struct {
 	broadcaster events.EventBroadcaster
 	recorder    events.EventRecorder
 	unreachable atomic.Bool // set while the probes of the API server fail
-	rdsMissing  atomic.Bool // set until the API server serves Rds, if they are optional
 
 	config     *rest.Config
 	transport  http.RoundTripper
@@ -127,7 +124,7 @@ func Connect(ctx context.Context, cfg *rest.Config, opts Options) (*Cluster, err
 	if err != nil {
 		return nil, fmt.Errorf("configure the client for events: %w", err)
 	}
-	if err := c.checkAccess(ctx, opts.RdsOptional); err != nil {
+	if err := c.checkAccess(ctx); err != nil {
 		return nil, err
 	}
 	c.broadcaster = events.NewBroadcaster(&events.EventSinkImpl{Interface: eventsClient})
@@ -169,17 +166,13 @@ func uniqueNamespaces(namespaces []string, own string) []string {
 
 // checkAccess lists both kinds. Discovery would lag behind a CRD that was just installed, and would not show missing
 // rights. A namespace that refuses us is an error only if all of them do.
-func (c *Cluster) checkAccess(ctx context.Context, rdsOptional bool) error {
+func (c *Cluster) checkAccess(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	one := metav1.ListOptions{Limit: 1}
 	var refused error
 	for _, ns := range c.namespaces {
 		_, err := c.rdsIn(ns).List(ctx, one)
-		if apierrors.IsNotFound(err) && rdsOptional {
-			c.rdsMissing.Store(true)
-			err = nil
-		}
 		c.note(ns, otcv1.Resource, err)
 		explained := c.explainError(err, otcv1.Resource, otcv1.Group)
 		if err == nil {
@@ -196,10 +189,6 @@ func (c *Cluster) checkAccess(ctx context.Context, rdsOptional bool) error {
 	if len(c.RefusedNamespaces()) == len(c.namespaces) {
 		return refused
 	}
-	if c.LacksRds() {
-		c.log.Info("the CRD of the Rds is not installed: serving RdsAutopilots with spec.instanceID; the watch of Rds starts when the CRD appears",
-			zap.Duration("checkInterval", crdInterval))
-	}
 	return nil
 }
 
@@ -208,8 +197,6 @@ func (c *Cluster) explainError(err error, resource, group string) error {
 	switch {
 	case err == nil:
 		return nil
-	case apierrors.IsNotFound(err) && resource == otcv1.Resource:
-		return fmt.Errorf("CRD %s.%s is not installed: kubectl apply -f deploy/crds. If no instance has an Rds, use --allow-apply=Cloud instead", resource, group)
 	case apierrors.IsNotFound(err):
 		return fmt.Errorf("CRD %s.%s is not installed: kubectl apply -f deploy/crds", resource, group)
 	case apierrors.IsForbidden(err):
@@ -269,9 +256,7 @@ func (c *Cluster) Run(ctx context.Context) error {
 	running.Go(func() { c.probeLoop(ctx) })
 	running.Go(func() { c.topic.run(ctx) })
 	running.Go(func() { c.autopilots.run(ctx) })
-	if c.awaitRds(ctx) {
-		c.rds.run(ctx)
-	}
+	c.rds.run(ctx)
 	running.Wait()
 	return nil
 }

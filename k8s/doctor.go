@@ -73,15 +73,11 @@ func (c *Cluster) MissingRights(ctx context.Context, own, rehearsal string) (mis
 	if err != nil {
 		return nil, fmt.Errorf("configure the client for rights: %w", err)
 	}
-	rdss := "get list watch patch"
-	if c.LacksRds() {
-		rdss = ""
-	}
 	for _, need := range []struct {
 		namespaces                                []string
 		group, resource, subresource, name, verbs string
 	}{
-		{c.namespaces, otcv1.Group, otcv1.Resource, "", "", rdss},
+		{c.namespaces, otcv1.Group, otcv1.Resource, "", "", "get list watch patch"},
 		{c.namespaces, autopilotv1.Group, autopilotv1.Resource, "", "", "get list watch create"},
 		{c.namespaces, autopilotv1.Group, autopilotv1.Resource, "status", "", "patch"},
 		{c.namespaces, "events.k8s.io", "events", "", "", "create patch"},

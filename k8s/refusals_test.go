@@ -17,7 +17,6 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/k8s"
 )
 
@@ -129,32 +128,4 @@ func TestReachableAfterAnyAnswerButAFailure(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestWatchOfRdsStartsWithinAMinuteOfTheCRD(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		api, connect := newRefusing(t, k8s.Options{Version: "test", Namespaces: []string{"shop"}, Own: "shop", RdsOptional: true, Log: zap.NewNop()})
-		api.set(in(http.StatusNotFound, "/apis/otc.mcsps.de/"))
-		c, err := connect()
-		if err != nil {
-			t.Fatal(err)
-		}
-		var seen calls[*autopilot.Target]
-		if err := c.OnTarget(seen.add); err != nil {
-			t.Fatal(err)
-		}
-		run(t, c)
-		time.Sleep(time.Hour)
-		if !c.HasSynced() || !c.LacksRds() || c.Target("shop", "orders") != nil {
-			t.Errorf("without the CRD: synced %t, lacks the CRD %t", c.HasSynced(), c.LacksRds())
-		}
-		if _, err := c.LiveTarget(t.Context(), "shop", "orders"); err == nil {
-			t.Error("a live read finds an Rds without the CRD")
-		}
-		api.set(in(0))
-		time.Sleep(time.Minute + time.Second)
-		if c.LacksRds() || c.Target("shop", "orders") == nil || len(seen.all()) != 1 {
-			t.Errorf("a minute after the CRD: lacks the CRD %t, %d calls", c.LacksRds(), len(seen.all()))
-		}
-	})
 }

@@ -5,7 +5,6 @@ package k8s
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -80,9 +79,7 @@ func (w *Cache) withoutRds(a *autopilotv1.RdsAutopilot) *autopilot.Target {
 // newer than the event. Callers must register before Run, and f must not block.
 func (w *Cache) OnTarget(f func(old, new *autopilot.Target)) error {
 	synced, err := addHandler(w.rds, w.watched, func(old, new *otcv1.Rds) { f(TargetOf(old), TargetOf(new)) })
-	if !w.rdsLater {
-		w.synced = append(w.synced, synced...)
-	}
+	w.synced = append(w.synced, synced...)
 	return err
 }
 
@@ -95,9 +92,7 @@ func (c *Cluster) LiveTarget(ctx context.Context, namespace, name string) (*auto
 	if err == nil {
 		return TargetOf(rds), nil
 	}
-	if c.noRds(err) {
-		err = apiError{fmt.Sprintf("get Rds %s/%s", namespace, name), autopilot.ErrGone, err}
-	} else if err = wrapError(err, "get Rds %s/%s", namespace, name); !errors.Is(err, autopilot.ErrGone) {
+	if err = wrapError(err, "get Rds %s/%s", namespace, name); !errors.Is(err, autopilot.ErrGone) {
 		return nil, err
 	}
 	if a, liveErr := c.LiveAutopilot(ctx, namespace, name); liveErr == nil && a.Spec.InstanceID != "" {

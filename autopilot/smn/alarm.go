@@ -15,10 +15,6 @@ import (
 // ErrUnreadable reports that the text of a message is not a readable alarm.
 var ErrUnreadable = errors.New("unreadable alarm")
 
-// ErrTemplate reports the newer schema of Huawei Cloud, {"version":"v1","data":…}. It has neither rule nor metric, so
-// no decision is possible (docs/cloud-facts.md, Alarm payload).
-var ErrTemplate = fmt.Errorf("%w: it uses a notification content template, which has no alarm rule", ErrUnreadable)
-
 // Alarm holds the machine-readable part of Cloud Eye's message in a notification (docs/cloud-facts.md, Alarm payload).
 type Alarm struct {
 	ID         string // of the rule
@@ -47,12 +43,9 @@ const (
 // are ErrUnreadable.
 func ParseAlarm(message string) (Alarm, error) {
 	found, err := parseObject([]byte(message),
-		"alarm_id", "alarm_name", "alarm_status", "namespace", "metric_name", "dimension", "time", "alarmValue", "version", "data")
+		"alarm_id", "alarm_name", "alarm_status", "namespace", "metric_name", "dimension", "time", "alarmValue")
 	if err != nil {
 		return Alarm{}, fmt.Errorf("%w: %w", ErrUnreadable, err)
-	}
-	if found["alarm_id"] == nil && found["version"] != nil && found["data"] != nil {
-		return Alarm{}, ErrTemplate
 	}
 	a, err := readAlarm(found)
 	if err != nil {

@@ -136,8 +136,8 @@ func TestParseAlarmReadsTheExamplesOfTheManual(t *testing.T) {
 	if a, err = ParseAlarm(string(example(t, "legacy_extended_ok_pretty.json"))); err != nil || a.Status != "ok" {
 		t.Errorf("the pretty recovery: %+v, %v", a, err)
 	}
-	if _, err := ParseAlarm(string(example(t, "template_v1_alarm.json"))); !errors.Is(err, ErrTemplate) {
-		t.Errorf("the template schema: %v, want ErrTemplate", err)
+	if _, err := ParseAlarm(string(example(t, "template_v1_alarm.json"))); !errors.Is(err, ErrUnreadable) {
+		t.Errorf("the template schema: %v, want ErrUnreadable", err)
 	}
 }
 

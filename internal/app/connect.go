@@ -13,7 +13,6 @@ import (
 
 	"github.com/mcsps/rds-autopilot/internal/otc"
 	"github.com/mcsps/rds-autopilot/k8s"
-	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
 const (
@@ -54,7 +53,6 @@ func ConnectKube(ctx context.Context, config *rest.Config, o Options) (*k8s.Clus
 	}
 	kube, err := k8s.Connect(ctx, config, k8s.Options{
 		Version: o.Version, Own: own, Namespaces: o.Namespaces, SystemNamespace: o.System, Log: o.Log.Named("kubernetes"),
-		RdsOptional: o.Allowed.Apply == v1alpha1.ApplyCloud, // instances that Terraform makes need no Rds
 	})
 	if err != nil {
 		return nil, fmt.Errorf("connect to Kubernetes: %w", err)

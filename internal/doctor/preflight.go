@@ -57,7 +57,7 @@ func (d *doctor) logIn(ctx context.Context) (l Line) {
 	d.cloud, err = app.ConnectCloud(ctx, d.Options.Options, nil, false)
 	switch {
 	case err == nil:
-		return ok("The cloud accepts the credentials: region %s, project %s", d.cloud.Region(), d.cloud.Project())
+		return ok("The cloud accepts the credentials: region %s, project %s", d.cloud.Region(), d.cloud.ProjectID())
 	case errors.Is(err, otc.ErrCredentials):
 		return failed("Check user, password, domain and project in OS_* or clouds.yaml. After a few wrong attempts, the cloud locks the account for some time", "%v", err)
 	case errors.Is(err, otc.ErrUnavailable):

@@ -3,7 +3,6 @@
 package otc
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -144,9 +143,6 @@ func (c *Cloud) ProjectID() string {
 	}
 	return c.account.projectID
 }
-
-// Project returns the configured name of the project, or its id if the configuration has no name.
-func (c *Cloud) Project() string { return cmp.Or(c.account.projectName, c.ProjectID()) }
 
 // Region returns the region of the services, such as eu-de.
 func (c *Cloud) Region() string {

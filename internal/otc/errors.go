@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -73,12 +74,7 @@ func (e *Error) Is(target error) bool {
 }
 
 func (e *Error) hasCode(codes ...string) bool {
-	for _, code := range codes {
-		if strings.EqualFold(e.Code, code) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(codes, func(code string) bool { return strings.EqualFold(e.Code, code) })
 }
 
 // transient reports whether a missing answer is the network's fault. It is not if the caller's context ended or the

@@ -180,16 +180,6 @@ func TestRequestsAreCounted(t *testing.T) {
 	})
 }
 
-func TestCodeLabelHasAClosedSetOfValues(t *testing.T) {
-	seen := map[string]bool{}
-	for status := -1; status < 2000; status++ {
-		seen[codeLabel(status)] = true
-	}
-	if len(seen) > 25 {
-		t.Errorf("%d label values", len(seen))
-	}
-}
-
 func TestNoSecretIsInAnErrorOrLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		core, logs := observer.New(zapcore.DebugLevel)

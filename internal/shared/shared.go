@@ -24,13 +24,12 @@ type Reads[K comparable, V any] struct {
 	// Rest returns how long the next read of a key waits after one that took so long. Until then, all callers get the
 	// error if that read failed. If Rest is nil, no read waits.
 	Rest func(took time.Duration, err error) time.Duration
-	// Keep is how long a value is kept after its last use. If it is zero, values are kept forever. Errors are kept for
-	// the time of Rest only.
+	// Keep is how long a value is kept after its last use, at least until the next read of any key. If it is zero, values
+	// are kept forever. Errors are kept for the time of Rest only.
 	Keep time.Duration
 
-	mu         sync.Mutex
-	entries    map[K]*entry[V]
-	forgetting bool // a timer is set that forgets
+	mu      sync.Mutex
+	entries map[K]*entry[V]
 }
 
 // Value is the result of a read that succeeded.
@@ -95,13 +94,6 @@ func (r *Reads[K, V]) Last(key K) (value Value[V], ok bool) {
 		return e.good.Value, true
 	}
 	return value, false
-}
-
-// Len returns the number of keys that are being read or are kept.
-func (r *Reads[K, V]) Len() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return len(r.entries)
 }
 
 // notAfterNow returns notBefore, or now if that is earlier, with now's monotonic clock reading.
@@ -186,14 +178,4 @@ func (r *Reads[K, V]) forget() {
 			delete(r.entries, key)
 		}
 	}
-	if r.Keep == 0 || r.forgetting || len(r.entries) == 0 {
-		return
-	}
-	r.forgetting = true
-	time.AfterFunc(r.Keep, func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.forgetting = false
-		r.forget()
-	})
 }

@@ -68,11 +68,7 @@ func (w *World) useCluster(ctx context.Context) (err error) {
 }
 
 func (w *World) startOwnCluster(ctx context.Context) error {
-	files := crds(w.root)
-	if w.options.NoRdsCRD {
-		files = files[1:]
-	}
-	cluster, err := apiserver.Start(ctx, apiserver.Options{Progress: w.options.Progress, CRDs: files})
+	cluster, err := apiserver.Start(ctx, apiserver.Options{Progress: w.options.Progress, CRDs: crds(w.root)})
 	if err != nil {
 		return err
 	}
@@ -97,9 +93,6 @@ func (w *World) Apply(ctx context.Context, files ...string) error {
 	_, err := cluster.Apply(ctx, apiserver.ApplyOptions{}, files...)
 	return err
 }
-
-// ApplyRdsCRD installs the CRD of the Rds.
-func (w *World) ApplyRdsCRD(ctx context.Context) error { return w.Apply(ctx, crds(w.root)[0]) }
 
 // waitForRights waits until rbac.yaml is in force, because the API server applies it with a delay and the service would fail.
 func (w *World) waitForRights(ctx context.Context) error {

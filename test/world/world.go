@@ -37,8 +37,6 @@ type Options struct {
 	// Cluster has our custom resources and may be used by others too: the world keeps to a namespace of its own in it, with
 	// lease, rights and databases. Nil starts one for this world alone, where the service sees all namespaces.
 	Cluster *apiserver.Cluster
-	// NoRdsCRD leaves out the CRD of the Rds until ApplyRdsCRD. Cluster is nil then.
-	NoRdsCRD bool
 	// InMemory replaces the real API server by simkube, which knows no rights and needs no compilation. Cluster is nil then.
 	InMemory bool
 	// Resync is the interval in which the operator checks every Rds, on the wall clock: 10 s of the cloud if zero, and at least 1 s.
