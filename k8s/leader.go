@@ -142,19 +142,13 @@ func (c *Cluster) lock(lease Lease) (resourcelock.Interface, error) {
 	}, nil
 }
 
-// LeaseNamespace returns the given namespace, or the pod's if it is empty.
+// LeaseNamespace returns the given namespace, or the pod's if it is empty. It returns an error if the process does not
+// run in a pod.
 func LeaseNamespace(namespace string) (string, error) {
 	if namespace != "" {
 		return namespace, nil
 	}
-	return OwnNamespace()
-}
-
-// OwnNamespace returns the pod's namespace. It returns an error if the process does not run in a pod.
-func OwnNamespace() (string, error) { return ownNamespace(namespaceFile) }
-
-func ownNamespace(file string) (string, error) {
-	content, err := os.ReadFile(file)
+	content, err := os.ReadFile(namespaceFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", errors.New("not in a pod: a namespace for the lease is needed")
 	}

@@ -27,33 +27,22 @@ func newPage(o Options, kube *k8s.Cluster, api *otc.Cloud) http.Handler {
 	})
 }
 
-// past reads the measurements of a database since a time, on the dimensions of its rules.
+// past reads the measurements of a database since a time, on the dimension of its rules.
 func past(ctx context.Context, reader *otc.Cloud, a *v1alpha1.RdsAutopilot, period time.Duration,
 	since time.Time) (none autopilot.Past, err error) {
 	if a.Status.Instance == nil {
 		return none, errors.New("the instance is not known yet")
 	}
 	inst := &autopilot.Instance{ID: a.Status.Instance.ID}
-	var wanted []autopilot.EvidenceRequest
-	unknown := false
-	for _, m := range autopilot.MetricTable() {
-		w := autopilot.EvidenceRequest{Metric: m.Metric}
-		for _, r := range a.Status.Alarms.Rules {
-			if r.Metric == m.Metric {
-				w.Dimension = r.Dimension
-			}
-		}
-		unknown = unknown || w.Dimension == ""
-		wanted = append(wanted, w)
+	if rules := a.Status.Alarms.Rules; len(rules) > 0 {
+		return reader.Past(ctx, *inst, rules[0].Dimension, period, since)
 	}
-	if unknown {
-		// A metric without a rule has the dimension of the instance's engine, which only the cloud knows.
-		if inst, err = reader.Instance(ctx, inst.ID, since); err != nil {
-			return none, err
-		}
-		if inst == nil {
-			return none, errors.New("the cloud has no such instance")
-		}
+	// Without a rule, it is the dimension of the instance's engine, which only the cloud knows.
+	if inst, err = reader.Instance(ctx, inst.ID, since); err != nil {
+		return none, err
 	}
-	return reader.Past(ctx, *inst, wanted, period, since)
+	if inst == nil {
+		return none, errors.New("the cloud has no such instance")
+	}
+	return reader.Past(ctx, *inst, "", period, since)
 }

@@ -82,17 +82,9 @@ func Connect(ctx context.Context, o Options) (*Cloud, error) {
 }
 
 func connect(ctx context.Context, o Options, acct account, base http.RoundTripper) (*Cloud, error) {
-	requests, err := newRequestCounter(o.Registerer)
-	if err != nil {
-		return nil, err
-	}
-	up, err := newUpGauge(o.Registerer)
-	if err != nil {
-		return nil, err
-	}
-	t := newTransport(base, o, requests)
+	t := newTransport(base, o)
 	t.session = &session{
-		find: func() (account, error) { return findAccount(o.Env) }, now: o.Now, log: o.Log, up: up, known: acct.secrets(),
+		find: func() (account, error) { return findAccount(o.Env) }, now: o.Now, log: o.Log, up: newUpGauge(o.Registerer), known: acct.secrets(),
 		authenticate: func(ctx context.Context, acct account) (*login, error) { return logIn(ctx, t, acct, o.Endpoints) },
 	}
 	t.session.logins = t.session.newLogins()
@@ -106,7 +98,7 @@ func connect(ctx context.Context, o Options, acct account, base http.RoundTrippe
 	if o.Patient && acct.region == "" { // known before a request, so that no restart repeats a refused login
 		return nil, errors.New("cloud credentials: the region is unknown: set OS_REGION_NAME, or a project name that begins with it")
 	}
-	err = c.session.logIn(ctx)
+	err := c.session.logIn(ctx)
 	if err != nil && (!o.Patient || !isUnreachable(err) && !errors.Is(err, ErrCredentials)) {
 		return nil, err
 	}

@@ -118,11 +118,11 @@ func TestPatientConnectReachesTheCloudLater(t *testing.T) {
 		}})
 		env := lookUpIn(sim.Env())
 		reg := prometheus.NewPedanticRegistry()
-		o := Options{Env: env, Transport: sim, Rate: 10000, Registerer: reg}
+		o := Options{Env: env, Transport: sim, Rate: 10000}
 		if _, err := Connect(t.Context(), o); !errors.Is(err, ErrUnavailable) {
 			t.Errorf("without patience: %v", err)
 		}
-		o.Patient = true
+		o.Patient, o.Registerer = true, reg
 		c, err := Connect(t.Context(), o)
 		if err != nil {
 			t.Fatalf("with patience: %v", err)
@@ -145,6 +145,7 @@ func TestPatientConnectReachesTheCloudLater(t *testing.T) {
 		checkLoggedIn(t, reg, 1)
 
 		// A login does not show the region, so Connect must not log in at each restart.
+		o.Registerer = nil
 		o.Env = func(k string) string {
 			switch k {
 			case "OS_REGION_NAME", "OS_PROJECT_NAME", "OS_TENANT_NAME":

@@ -27,7 +27,7 @@ func (c *Cloud) Evidence(ctx context.Context, inst autopilot.Instance,
 	if err != nil {
 		return autopilot.Evidence{}, err
 	}
-	of, err := series(inst, w)
+	of, err := series(inst, w.Dimension)
 	if err != nil {
 		return autopilot.Evidence{}, err
 	}
@@ -53,8 +53,7 @@ func (c *Cloud) usedSpaceOfAny(ctx context.Context, metric autopilot.MetricRow, 
 	}
 	tried := map[Series]bool{}
 	for _, dimension := range []string{w.Dimension, "", ofNode + ":" + inst.Primary} {
-		w.Dimension = dimension
-		of, err := series(inst, w)
+		of, err := series(inst, dimension)
 		if err != nil {
 			return autopilot.Evidence{}, err
 		}
@@ -68,9 +67,10 @@ func (c *Cloud) usedSpaceOfAny(ctx context.Context, metric autopilot.MetricRow, 
 	return autopilot.Evidence{}, nil
 }
 
-// series returns a function that names the series of a metric on the dimension of the instance's rule.
-func series(inst autopilot.Instance, w autopilot.EvidenceRequest) (func(metric string) Series, error) {
-	name, value, ok := strings.Cut(w.Dimension, ":")
+// series returns a function that names the series of a metric on a dimension, as name:value; empty means the dimension
+// of the instance.
+func series(inst autopilot.Instance, dimension string) (func(metric string) Series, error) {
+	name, value, ok := strings.Cut(dimension, ":")
 	if !ok {
 		var err error
 		if name, _, err = Dimensions(inst.Engine); err != nil {

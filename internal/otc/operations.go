@@ -3,11 +3,10 @@
 package otc
 
 import (
-	"errors"
-	"fmt"
 	"strconv"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
 type service string
@@ -100,47 +99,26 @@ func Rights() map[string]string {
 }
 
 // newUpGauge returns the gauge of successful logins.
-func newUpGauge(r prometheus.Registerer) (prometheus.Gauge, error) {
-	return registered(r, prometheus.NewGauge(prometheus.GaugeOpts{
+func newUpGauge(r prometheus.Registerer) prometheus.Gauge {
+	return promauto.With(r).NewGauge(prometheus.GaugeOpts{
 		Name: "rds_autopilot_cloud_logged_in",
 		Help: "1 if the cloud accepted our credentials at the last login, 0 if it refused them or was never reached.",
-	}))
+	})
 }
 
 // newRequestCounter returns the counter of sent requests, retries included. All operations are present from the
 // start, so that a rate over the first failure is not lost.
-func newRequestCounter(r prometheus.Registerer) (*prometheus.CounterVec, error) {
-	requests, err := registered(r, prometheus.NewCounterVec(prometheus.CounterOpts{
+func newRequestCounter(r prometheus.Registerer) *prometheus.CounterVec {
+	requests := promauto.With(r).NewCounterVec(prometheus.CounterOpts{
 		Name: "rds_autopilot_cloud_requests_total",
 		Help: "Requests sent to the cloud, by service, operation and HTTP status (error: no answer).",
-	}, []string{"cloud_service", "operation", "code"}))
-	if err != nil {
-		return nil, err
-	}
+	}, []string{"cloud_service", "operation", "code"})
 	for op, is := range operations() {
 		for _, code := range []string{"200", "error"} {
 			requests.WithLabelValues(string(is.service), string(op), code)
 		}
 	}
-	return requests, nil
-}
-
-// registered registers a collector. If one of its name is registered, it returns that one, because Connect may be
-// called twice.
-func registered[C prometheus.Collector](r prometheus.Registerer, c C) (C, error) {
-	if r == nil {
-		return c, nil
-	}
-	err := r.Register(c)
-	if twice, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
-		if same, ok := twice.ExistingCollector.(C); ok {
-			return same, nil
-		}
-	}
-	if err != nil {
-		return c, fmt.Errorf("register metrics: %w", err)
-	}
-	return c, nil
+	return requests
 }
 
 // codeLabel returns the label value of an HTTP status. A status of 0 means no answer.

@@ -46,10 +46,10 @@ type transport struct {
 	now      func() time.Time
 }
 
-func newTransport(base http.RoundTripper, o Options, requests *prometheus.CounterVec) *transport {
+func newTransport(base http.RoundTripper, o Options) *transport {
 	t := &transport{
-		base: base, limits: map[service]*rate.Limiter{}, rate: rate.Limit(o.Rate), ops: operations(), requests: requests,
-		log: o.Log, now: o.Now,
+		base: base, limits: map[service]*rate.Limiter{}, rate: rate.Limit(o.Rate), ops: operations(),
+		requests: newRequestCounter(o.Registerer), log: o.Log, now: o.Now,
 	}
 	burst := int(math.Ceil(o.Rate))
 	for _, is := range t.ops {

@@ -19,7 +19,7 @@ const (
 
 // WAL returns the newest values of the gauges of WAL. A gauge without data counts as 0.
 func (c *Cloud) WAL(ctx context.Context, inst autopilot.Instance, dimension string) (autopilot.WAL, error) {
-	of, err := series(inst, autopilot.EvidenceRequest{Dimension: dimension})
+	of, err := series(inst, dimension)
 	if err != nil {
 		return autopilot.WAL{}, err
 	}
