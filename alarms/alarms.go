@@ -64,7 +64,6 @@ func New(o Options) *Alarms {
 	return &Alarms{options: o, ineffective: map[string]ineffective{}}
 }
 
-// mark returns the mark of an object of this cluster.
 func (a *Alarms) mark(namespace, name string, recommends bool) Mark {
 	return Mark{Namespace: namespace, Name: name, Cluster: a.options.ClusterID, Recommends: recommends}
 }

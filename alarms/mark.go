@@ -59,7 +59,6 @@ func ParseMark(text string) (m Mark, ok bool) {
 	return m, true
 }
 
-// isOwner reports whether both marks name the same object.
 func (m Mark) isOwner(other Mark) bool {
 	m.Recommends, other.Recommends = false, false
 	return m == other

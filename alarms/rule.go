@@ -13,7 +13,6 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// rule returns the desired rule of a metric; false if the metric needs none.
 func (e *ensureRun) rule(metric v1alpha1.Metric) (v1alpha1.DesiredRule, bool) {
 	i := slices.IndexFunc(e.desired.Rules, func(r v1alpha1.DesiredRule) bool { return r.Metric == metric })
 	if i < 0 {
@@ -59,7 +58,6 @@ func (e *ensureRun) target(desired v1alpha1.DesiredRule, there otc.Rule) otc.Rul
 	return target
 }
 
-// sameSeries reports whether both rules watch the same metric of the same instance or node.
 func sameSeries(observed, desired otc.Rule) bool {
 	return observed.Namespace == desired.Namespace && observed.Metric == desired.Metric &&
 		observed.Dimension == desired.Dimension && observed.DimensionValue == desired.DimensionValue

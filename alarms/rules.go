@@ -165,7 +165,6 @@ func (e *ensureRun) inOrder(listed []otc.Rule) bool {
 	return true
 }
 
-// removeUnwanted removes the rules of a metric that is not desired.
 func (e *ensureRun) removeUnwanted(ctx context.Context, listed []otc.Rule, metric v1alpha1.Metric) error {
 	for _, r := range e.rulesOf(listed, metric) {
 		if err := e.deleteRule(ctx, r); err != nil {

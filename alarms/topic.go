@@ -85,7 +85,6 @@ func (a *Alarms) ensureTopic(ctx context.Context, t *v1alpha1.Topic, record func
 	return a.ensureSubscription(ctx, t, listed)
 }
 
-// ensureSubscription ensures that the public URL is subscribed.
 func (a *Alarms) ensureSubscription(ctx context.Context, t *v1alpha1.Topic, listed []otc.Subscription) error {
 	var ours otc.Subscription
 	var older []string

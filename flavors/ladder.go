@@ -75,7 +75,6 @@ func (r Requirements) isLarger(f Flavor) bool {
 		(!r.CPU || f.VCPUs > r.Current.VCPUs) && (!r.Memory || f.MemoryGB > r.Current.MemoryGB)
 }
 
-// consider checks whether a larger flavor can be used.
 func (r Requirements) consider(f Flavor) Candidate {
 	c := Candidate{Flavor: f}
 	switch {
@@ -94,7 +93,6 @@ func (r Requirements) consider(f Flavor) Candidate {
 	return c
 }
 
-// compare orders the ladder.
 func (r Requirements) compare(a, b Candidate) int {
 	sameA, sameB := a.Family() == r.Current.Family(), b.Family() == r.Current.Family()
 	if sameA != sameB {

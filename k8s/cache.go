@@ -232,7 +232,6 @@ func addHandler[T object](k informers[T], namespaces []string, f func(old, new T
 	return synced, errors.Join(errs...)
 }
 
-// get returns the object with that name.
 func (k informers[T]) get(namespace, name string) (found T, ok bool) {
 	key := cache.NewObjectName(namespace, name).String()
 	for _, inf := range k {
@@ -251,7 +250,6 @@ func (k informers[T]) each(f func(T)) {
 	}
 }
 
-// by returns the objects that have the value in an index.
 func (k informers[T]) by(index, value string) (objects []T) {
 	for _, inf := range k {
 		found, _ := inf.GetIndexer().ByIndex(index, value) // it fails only for an unknown index

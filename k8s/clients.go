@@ -192,7 +192,6 @@ func (c *Cluster) checkAccess(ctx context.Context) error {
 	return nil
 }
 
-// explainError returns an error of one line that names what is missing.
 func (c *Cluster) explainError(err error, resource, group string) error {
 	switch {
 	case err == nil:

@@ -15,7 +15,6 @@ import (
 	autopilotv1 "github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// fieldOf returns the field of spec that a change of this kind writes.
 func fieldOf(kind autopilotv1.ChangeKind) (string, error) {
 	switch kind {
 	case autopilotv1.KindVolume:

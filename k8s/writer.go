@@ -35,7 +35,6 @@ func (c *Cluster) Writer(ctx context.Context, t *autopilot.Target, kind autopilo
 	return writer, err
 }
 
-// lastWriter returns the manager of the newest entry that has the field in its spec.
 func lastWriter(entries []metav1.ManagedFieldsEntry, field string) (manager string, err error) {
 	var newest time.Time
 	for _, e := range entries {

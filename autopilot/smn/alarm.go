@@ -137,7 +137,6 @@ func readDatapoint(dec *jsontext.Decoder) (value float64, at time.Time, err erro
 	return value + 0, at, nil // adding 0 turns −0 into 0
 }
 
-// parseMillis reads a JSON number of milliseconds since 1970.
 func parseMillis(number jsontext.Value) (time.Time, error) {
 	ms, err := strconv.ParseInt(string(number), 10, 64)
 	if err != nil || ms < minMilli || ms > maxMilli {

@@ -33,7 +33,6 @@ func CertURL(url string, hosts []string) error {
 	return nil
 }
 
-// isCertName reports whether the rest of the path is exactly <region>_<32 hex digits>.pem.
 func isCertName(s string) bool {
 	region, id, ok := strings.Cut(s, "_")
 	id, pem := strings.CutSuffix(id, ".pem")

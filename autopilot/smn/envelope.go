@@ -155,7 +155,6 @@ func checkFields(t Type, text map[string]string) error {
 	return nil
 }
 
-// isTopicURN reports whether the text has the form urn:smn:<region>:<project>:<name>.
 func isTopicURN(s string) bool {
 	part := strings.Split(s, ":")
 	return len(part) == 5 && part[0] == "urn" && part[1] == "smn" && hasForm(part[2], 1, 32, lower+digits+"-") &&

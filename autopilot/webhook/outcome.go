@@ -79,7 +79,6 @@ type outcome struct {
 	err    error  // nil if the result explains itself
 }
 
-// answer writes the response.
 func (o outcome) answer(w http.ResponseWriter) {
 	status := o.result.status()
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")

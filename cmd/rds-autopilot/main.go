@@ -6,7 +6,6 @@
 //	rds-autopilot serve      receive alarms, decide, patch
 //	rds-autopilot plan       show the decision that a database would get now, and change nothing
 //	rds-autopilot doctor     rehearse an alarm with the running service
-//	rds-autopilot uninstall-check  report whether the service can be uninstalled
 //	rds-autopilot version    print the build
 //
 // The exit code is 0 after success or a signal, 1 after a failure or a failed check, and 2 after wrong arguments. A

@@ -29,7 +29,6 @@ func newOptions(env func(string) string) options {
 	return o
 }
 
-// connection adds the flags of the commands that connect to the cluster and to the cloud.
 func (o *options) connection(fs *pflag.FlagSet) {
 	fs.StringVar((*string)(&o.Mode), "mode", string(o.Mode),
 		"upper bound `mode` for every database: Auto, Recommend or Off. Off removes the topic and all alarm rules from the cloud")
@@ -43,14 +42,12 @@ func (o *options) connection(fs *pflag.FlagSet) {
 		"`SERVICE=URL` of smn, ces or rds, in place of the URL in the cloud's catalogue; comma separated, may be repeated")
 }
 
-// kubernetes adds the flags of the commands that connect to the cluster.
 func (o *options) kubernetes(fs *pflag.FlagSet) {
 	fs.StringVar(&o.Kubeconfig, "kubeconfig", "",
 		"kubeconfig `file`; empty means $KUBECONFIG, then ~/.kube/config, then the pod's service account")
 	fs.StringVar(&o.Context, "context", "", "`name` of the context in the kubeconfig; empty means the current one")
 }
 
-// system adds the flag of the commands that read the cluster's id.
 func (o *options) system(fs *pflag.FlagSet) {
 	fs.StringVar(&o.System, "system-namespace", o.System,
 		"`namespace` whose uid identifies the cluster")
@@ -79,7 +76,6 @@ func (o *options) smn(fs *pflag.FlagSet) {
 		})
 }
 
-// envName returns the name of the environment variable of a flag.
 func envName(flagName string) string {
 	return "RDS_AUTOPILOT_" + strings.ToUpper(strings.ReplaceAll(flagName, "-", "_"))
 }
@@ -109,7 +105,6 @@ func (o *options) config() (*rest.Config, string, error) {
 	return config, namespace, nil
 }
 
-// validate returns an error for the first wrong or missing flag.
 func (o *options) validate() error {
 	if o.needsURL && o.PublicURL == nil {
 		return usageError{errors.New("--public-url is required: the URL that SMN posts alarms to")}

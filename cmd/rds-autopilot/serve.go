@@ -37,7 +37,6 @@ func newServe(env func(string) string) *cobra.Command {
 	return c
 }
 
-// serveCommand returns the command and the options that its flags set.
 func serveCommand(env func(string) string) (*cobra.Command, *serveOptions) {
 	o := &serveOptions{options: newOptions(env)}
 	c := &cobra.Command{

@@ -70,7 +70,6 @@ func ParsePublicURL(raw string) (*url.URL, error) {
 	return u, nil
 }
 
-// trimmed returns the values without surrounding spaces, and drops empty ones.
 func trimmed(values []string) (kept []string) {
 	for _, v := range values {
 		if v = strings.TrimSpace(v); v != "" {

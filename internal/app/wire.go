@@ -70,7 +70,6 @@ func Wire(o Options, kube Cluster, clusterID string, api *otc.Cloud, reg prometh
 	}, nil
 }
 
-// alarmMetrics returns the autopilot's table of metrics in the types of the package alarms.
 func alarmMetrics() []alarms.Metric {
 	var all []alarms.Metric
 	for _, row := range autopilot.MetricTable() {
@@ -79,7 +78,6 @@ func alarmMetrics() []alarms.Metric {
 	return all
 }
 
-// newReceiver returns the HTTP receiver, which stores the signals it receives in the cluster.
 func newReceiver(o Options, kube Cluster, api *otc.Cloud, topicName string, reg prometheus.Registerer) (*webhook.Receiver, error) {
 	confirmHosts, err := ConfirmHosts(o, api.Region())
 	if err != nil {
@@ -102,7 +100,6 @@ func (p Parts) Watch(kube *k8s.Cluster) error {
 	return errors.Join(kube.OnTarget(p.Controller.TargetChanged), kube.OnAutopilot(p.Controller.AutopilotChanged))
 }
 
-// warn returns a function that records a Warning event about a message on the topic of the installation.
 func warn(kube Cluster) func(reason, note string) {
 	return func(reason, note string) {
 		kube.TopicEvent(autopilot.Event{Warning: true, Reason: reason, Action: "Receive", Note: note})

@@ -111,7 +111,6 @@ func failed(do, format string, args ...any) Line {
 	return Line{State: Failed, Text: fmt.Sprintf(format, args...), Do: do}
 }
 
-// until reports whether done returns true within that time.
 func until(ctx context.Context, most time.Duration, done func() bool) bool {
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()

@@ -68,7 +68,6 @@ func (d *doctor) logIn(ctx context.Context) (l Line) {
 	return failed("Correct the setting that the message names, in OS_* or clouds.yaml", "%v", err)
 }
 
-// readLists reads each list that the service needs.
 func (d *doctor) readLists(ctx context.Context) Line {
 	var topics []otc.Topic
 	var err error

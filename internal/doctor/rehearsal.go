@@ -88,7 +88,6 @@ func (d *doctor) read(ctx context.Context) error {
 	return nil
 }
 
-// armed returns the condition Armed as last read.
 func (d *doctor) armed() metav1.Condition {
 	if c := meta.FindStatusCondition(d.seen.Status.Conditions, v1alpha1.ConditionArmed); c != nil {
 		return *c
@@ -128,7 +127,6 @@ func (d *doctor) waitArmed(ctx context.Context) Line {
 	return failed(do, "%s: %s%s", c.Reason, c.Message, d.warnings(ctx))
 }
 
-// warnings returns the Warning events of the rehearsal, such as a confirmation host that is not allowed.
 func (d *doctor) warnings(ctx context.Context) string {
 	notes, err := d.kube.Warnings(ctx, d.seen)
 	if err != nil || len(notes) == 0 {
@@ -137,7 +135,6 @@ func (d *doctor) warnings(ctx context.Context) string {
 	return ". Warning: " + strings.Join(notes, "; ")
 }
 
-// undelivered returns what to do if no message of SMN was accepted.
 func (d *doctor) undelivered() string {
 	if d.url.State == Note {
 		return d.url.Do + " (" + d.url.Text + ")"
@@ -210,7 +207,6 @@ func (d *doctor) removeRehearsal(ctx context.Context) Line {
 	return ok("Nothing of doctor is in the cluster or in the cloud")
 }
 
-// rulesLeft returns an error while a rule of the rehearsal exists.
 func (d *doctor) rulesLeft(ctx context.Context) error {
 	rules, err := d.cloud.ListRules(ctx)
 	if i := slices.IndexFunc(rules, func(r otc.Rule) bool { return d.ruleIDs[r.ID] }); i >= 0 {

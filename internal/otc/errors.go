@@ -86,7 +86,6 @@ func (e *Error) transient() bool {
 	return !errors.Is(e.cause, context.Canceled) && !errors.Is(e.cause, context.DeadlineExceeded)
 }
 
-// refusal returns the error of an unsuccessful reply.
 func (t *transport) refusal(op operation, resp *http.Response, reply []byte) *Error {
 	code, message := parseRefusal(reply)
 	if message == "" {

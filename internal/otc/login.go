@@ -14,7 +14,6 @@ import (
 	"github.com/opentelekomcloud/gophertelekomcloud/openstack"
 )
 
-// logIn authenticates and finds the project and the services.
 func logIn(ctx context.Context, t *transport, acct account, endpoints map[string]string) (*login, error) {
 	p, err := authenticate(ctx, t, acct)
 	if err != nil {

@@ -98,7 +98,6 @@ func Rights() map[string]string {
 	return rights
 }
 
-// newUpGauge returns the gauge of successful logins.
 func newUpGauge(r prometheus.Registerer) prometheus.Gauge {
 	return promauto.With(r).NewGauge(prometheus.GaugeOpts{
 		Name: "rds_autopilot_cloud_logged_in",

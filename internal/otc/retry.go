@@ -54,7 +54,6 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 	return 0
 }
 
-// sleep waits for d, or returns the error of ctx if it ends earlier.
 func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

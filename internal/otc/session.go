@@ -53,7 +53,6 @@ type login struct {
 	bases     map[service]string // service → base URL of its resources, ends with "/"
 }
 
-// key identifies a login by its token or access key.
 func (l *login) key() string {
 	if l == nil {
 		return ""
@@ -79,7 +78,6 @@ func (s *session) current() *login {
 	return s.last
 }
 
-// get returns the present login. It logs in if there is none yet.
 func (s *session) get(ctx context.Context) (*login, error) {
 	if l := s.current(); l != nil {
 		return l, nil
@@ -106,7 +104,6 @@ func (s *session) newLogins() *shared.Reads[string, *login] {
 	return &shared.Reads[string, *login]{Read: read, Now: s.now, Keep: time.Minute}
 }
 
-// logIn reads the credentials and logs in.
 func (s *session) logIn(ctx context.Context) error {
 	acct, was, err := s.read()
 	if err != nil {

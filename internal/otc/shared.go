@@ -40,7 +40,6 @@ type ruleList struct {
 	states map[string]autopilot.AlarmState
 }
 
-// share begins shared reads of its own.
 func (c *Cloud) share() {
 	jobRate := jobShare * float64(c.transport.rate)
 	limit := rate.NewLimiter(rate.Limit(jobRate), int(math.Ceil(jobRate)))
@@ -96,7 +95,6 @@ func newLists[K comparable, T any](now func() time.Time,
 		}}
 }
 
-// newList returns a list of everything in the project.
 func newList[T any](now func() time.Time, read func(ctx context.Context) (T, error)) *shared.Reads[project, T] {
 	return newLists(now, func(ctx context.Context, _ project) (T, error) { return read(ctx) })
 }

@@ -83,7 +83,6 @@ func (c *Cloud) Subscribe(ctx context.Context, topicURN, protocol, endpoint, rem
 	return "", err
 }
 
-// trimSlash removes slashes at the end.
 func trimSlash(endpoint string) string { return strings.TrimRight(endpoint, "/") }
 
 // Unsubscribe deletes a subscription. A missing one is no error.

@@ -148,7 +148,6 @@ func (s *server) serveList(w http.ResponseWriter, _ *http.Request) {
 	s.answer(w, all)
 }
 
-// serveDatabase answers with one database as it is.
 func (s *server) serveDatabase(w http.ResponseWriter, r *http.Request) {
 	d := database{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")}
 	if a, ok := s.Cache.Autopilot(d.Namespace, d.Name); ok {
@@ -252,7 +251,6 @@ func (s *server) answer(w http.ResponseWriter, all []database) {
 	})
 }
 
-// refuse answers with an error that the page shows.
 func refuse(w http.ResponseWriter, status int, text string) {
 	write(w, status, map[string]string{"error": text})
 }
