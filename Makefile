@@ -23,7 +23,7 @@ TESTS = rm -f .cache/tests/$@.* && $(TESTTOOL) --format testname --hide-summary 
 SLOWEST = code=$$?; echo "── the slowest ten"; $(TESTTOOL) tool slowest --num 10 --threshold 1s < .cache/tests/$@.json; exit $$code
 # The packages with tests that ask for a real API server, without those of make test-install.
 KUBETESTS = $(filter-out $(INSTALLTESTS),$(sort $(addprefix ./,$(dir $(shell grep -rlE 'test/(apiserver|world)"|real: true' --include=*_test.go *)))))
-INSTALLTESTS := ./test/release/ ./test/docs/ ./test/sim/cloud/acceptance/
+INSTALLTESTS := ./test/release/ ./test/docs/
 # Packages with tests of the long level.
 LONG := ./test/e2e ./test/bubble ./autopilot/controller
 # Units and the loop. The other tests wait for processes or pass weeks on a fake clock: there the race detector costs more than
@@ -76,7 +76,7 @@ test-long: ## Run the long tests: outages, storms, kills, the binary with the ra
 NEEDS = command -v $(1) >/dev/null || { echo "make $@ needs $(1): $(2)"; exit 1; };
 
 .PHONY: test-install
-test-install: tools ## Run the tests that need make tools: chart, image, release, alerts, dashboards, commands of the documents, the SDK's tests
+test-install: tools ## Run the tests that need make tools: chart, image, release, alerts, dashboards, commands of the documents
 	@$(call NEEDS,nginx,apt-get install nginx-light) $(call NEEDS,buildah,apt-get install buildah)
 	@export LEVEL=long GOGC=400; $(RUN) bash -c '$(TESTS) -parallel 8 -timeout 60m $(INSTALLTESTS)'; $(SLOWEST)
 

@@ -123,24 +123,6 @@ func TestRuleAlarmsAfterItsCountInARowAndRepeats(t *testing.T) {
 	}
 }
 
-// CES umn: when_will_an_insufficient_data_alarm_be_triggered.rst.
-func TestRuleHasInsufficientDataAfterThreeHoursWithoutData(t *testing.T) {
-	c := loggedIn(t)
-	in := c.instance("rds.mysql.c2.medium", 40, 39)
-	c.call(201, "POST", ces+"/alarms", ruleBody(anyTopic, in.ID, 75))
-	c.pass(2 * time.Minute)
-	c.sim.RemoveInstance(in.ID)
-	for _, step := range []struct {
-		pass time.Duration
-		want simcloud.RuleState
-	}{{0, simcloud.StateAlarm}, {179 * time.Minute, simcloud.StateAlarm}, {time.Minute, simcloud.StateInsufficientData}} {
-		c.pass(step.pass)
-		if got := c.sim.Rules()[0].State; got != step.want {
-			t.Errorf("%v later: %s, want %s", step.pass, got, step.want)
-		}
-	}
-}
-
 // The example is the one captured message of Open Telekom Cloud.
 func TestAlarmMessageHasTheFieldsOfTheCapturedOne(t *testing.T) {
 	body, err := os.ReadFile("../../../autopilot/smn/testdata/notification_alarm.json")
@@ -171,68 +153,6 @@ func TestAlarmMessageHasTheFieldsOfTheCapturedOne(t *testing.T) {
 	for _, what := range differences([]byte(captured.Message), []byte(text)) {
 		if !strings.HasPrefix(what, "template_variable.DataPoint.") { // its keys are times
 			t.Error(what)
-		}
-	}
-}
-
-// averages returns the points of the used space, minute:value, minutes counted from begin.
-func (c *client) averages(in simcloud.Instance, period int, begin time.Time) string {
-	c.t.Helper()
-	body := strings.NewReplacer("{instance}", in.ID, "{from}", fmt.Sprint(begin.UnixMilli()), "{to}", fmt.Sprint(c.now.UnixMilli()),
-		`"period":"1"`, fmt.Sprintf(`"period":"%d"`, period)).Replace(batchBody("rds048_disk_used_size"))
-	_, raw := c.raw("POST", ces+"/batch-query-metric-data", body)
-	var reply struct {
-		Metrics []struct {
-			Datapoints []struct {
-				Average   json.RawMessage
-				Timestamp int64
-			}
-		}
-	}
-	if err := json.Unmarshal(raw, &reply); err != nil {
-		return "malformed"
-	}
-	if len(reply.Metrics) != 1 {
-		return "refused"
-	}
-	points := []string{}
-	for _, p := range reply.Metrics[0].Datapoints {
-		points = append(points, fmt.Sprintf("%v:%s", time.UnixMilli(p.Timestamp).Sub(begin).Minutes(), p.Average))
-	}
-	return strings.Join(points, " ")
-}
-
-// The faults serve the random tests, which would find less without notice if a fault had no effect.
-func TestDatapointsOfRawDataAndPeriodsAndWithFaults(t *testing.T) {
-	c := loggedIn(t)
-	begin, in := c.now, c.instance("rds.mysql.c2.medium", 100, 1)
-	for gb := range 11 { // 1 GB in minute 1, 2 GB in minute 2
-		c.use(in.ID, float64(gb+1))
-		c.pass(time.Minute)
-	}
-	for name, tc := range map[string]struct {
-		fault  simcloud.SeriesFault
-		period int
-		want   string
-	}{
-		"raw":              {simcloud.SeriesFault{}, 1, "1:1 2:2 3:3 4:4 5:5 6:6 7:7 8:8 9:9 10:10"},
-		"five minutes":     {simcloud.SeriesFault{}, 300, "0:2.5 5:7"},
-		"refused":          {simcloud.SeriesFault{Refused: true}, 300, "refused"},
-		"no JSON":          {simcloud.SeriesFault{Value: "NaN"}, 300, "malformed"},
-		"a text":           {simcloud.SeriesFault{Value: `"NaN"`}, 300, `0:2.5 5:"NaN"`},
-		"all":              {simcloud.SeriesFault{Value: "-5", All: true}, 300, "0:-5 5:-5"},
-		"above the volume": {simcloud.SeriesFault{AboveVolume: true}, 300, "0:2.5 5:110.00000000000001"},
-		"the future":       {simcloud.SeriesFault{Future: time.Hour}, 300, "0:2.5 65:7"},
-		"gaps":             {simcloud.SeriesFault{Gaps: true}, 1, "2:2 4:4 6:6 8:8 10:10"},
-		"doubles":          {simcloud.SeriesFault{Doubles: true}, 300, "0:2.5 0:2.5 5:7 5:7"},
-		"disorder":         {simcloud.SeriesFault{Disorder: true}, 300, "5:7 0:2.5"},
-	} {
-		for _, metric := range []string{"rds048_disk_used_size", ""} { // the empty name is all metrics
-			faults := map[string]simcloud.SeriesFault{metric: tc.fault}
-			err := c.sim.ChangeInstance(in.ID, func(in *simcloud.Instance) { in.SeriesFaults = faults })
-			if got := c.averages(in, tc.period, begin); err != nil || got != tc.want {
-				t.Errorf("%s: %s, want %s, %v", name, got, tc.want, err)
-			}
 		}
 	}
 }

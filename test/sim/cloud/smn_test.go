@@ -3,9 +3,7 @@
 package simcloud_test
 
 import (
-	"encoding/json"
 	"fmt"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -58,32 +56,6 @@ func TestSMNRefusesWithTheDocumentedCode(t *testing.T) {
 	} {
 		if got := c.call(tc.status, tc.method, smnv+tc.path, tc.body); got["code"] != tc.code {
 			t.Errorf("%s: %v, want %s", name, got, tc.code)
-		}
-	}
-}
-
-func TestConfirmationLinkIsValidFor48Hours(t *testing.T) {
-	c := loggedIn(t)
-	c.subscribe(c.newTopic("a"), "https://example.com/x")
-	c.pass(0)
-	var message struct {
-		Link string `json:"subscribe_url"`
-	}
-	if err := json.Unmarshal(c.sim.Deliveries()[0].Body, &message); err != nil {
-		t.Fatal(err)
-	}
-	for _, step := range []struct {
-		pass   time.Duration
-		status int
-	}{{48*time.Hour - time.Second, 200}, {time.Second, 400}} {
-		c.pass(step.pass)
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, message.Link, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		res, err := c.sim.RoundTrip(r)
-		if err != nil || res.Body.Close() != nil || res.StatusCode != step.status {
-			t.Errorf("%v later: %v, %v", step.pass, res, err)
 		}
 	}
 }

@@ -37,7 +37,6 @@ func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
 var (
 	rdss       = schema.GroupVersionResource{Group: "otc.mcsps.de", Version: "v1alpha1", Resource: "rdss"}
 	raps       = schema.GroupVersionResource{Group: "autopilot.otc.mcsps.de", Version: "v1alpha1", Resource: "rdsautopilots"}
-	leases     = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
 	namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 )
 
@@ -113,43 +112,13 @@ var sessions = map[string]func(*transcript){
 	},
 	"delete": func(s *transcript) {
 		in := s.in(raps)
-		in.create(rap("db", map[string]any{"metadata": map[string]any{"name": "db", "finalizers": []any{"example.com/hold"}}}))
+		first := in.create(rap("db", nil))
 		wrong := types.UID("wrong")
 		s.record("another uid", in.delete("db", metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &wrong}}))
-		s.record("held", in.delete("db", metav1.DeleteOptions{}))
-		s.record("held again", in.delete("db", metav1.DeleteOptions{}))
-		s.record("as it is", in.get("db"))
-		s.record("finalizers cannot come", in.merge("db", `{"metadata":{"labels":{"a":"b"}}}`))
-		s.record("let go", in.merge("db", `{"metadata":{"finalizers":null}}`))
+		in.delete("db", metav1.DeleteOptions{})
 		s.record("gone", in.get("db"))
 		s.record("twice", in.delete("db", metav1.DeleteOptions{}))
-		first := in.create(rap("db", nil))
-		in.delete("db", metav1.DeleteOptions{})
 		s.record("another one", isAnother(first, in.create(rap("db", nil))))
-	},
-	"list": func(s *transcript) {
-		in := s.in(rdss)
-		for _, name := range []string{"c", "a", "e", "b", "d"} {
-			in.create(rds(name, nil))
-		}
-		var names []string
-		next := ""
-		for {
-			page, err := in.List(s.t.Context(), metav1.ListOptions{Limit: 2, Continue: next})
-			s.must(err)
-			names = append(names, fmt.Sprint(len(page.Items)))
-			for _, o := range page.Items {
-				names = append(names, o.GetName())
-			}
-			if next = page.GetContinue(); next == "" {
-				break
-			}
-		}
-		s.recordText(strings.Join(names, " "))
-		all, err := s.client.Resource(rdss).List(s.t.Context(), metav1.ListOptions{})
-		s.must(err)
-		mine := slices.DeleteFunc(all.Items, func(u unstructured.Unstructured) bool { return u.GetNamespace() != s.namespace })
-		s.recordText(fmt.Sprint(all.GetKind(), " ", len(mine)))
 	},
 	"watch": func(s *transcript) {
 		in := s.in(rdss)
@@ -160,10 +129,8 @@ var sessions = map[string]func(*transcript){
 		in.create(rds("db", nil))
 		in.merge("db", `{"spec":{"volumesize":110}}`)
 		in.merge("db", `{"spec":{"volumesize":110}}`) // no event
-		in.merge("db", `{"metadata":{"finalizers":["example.com/hold"]}}`)
 		in.delete("db", metav1.DeleteOptions{})
-		in.merge("db", `{"metadata":{"finalizers":[]}}`)
-		s.events(from, 5)
+		s.events(from, 3)
 		s.events(in.watch(metav1.ListOptions{}), 1)
 		yes := true
 		s.events(in.watch(metav1.ListOptions{SendInitialEvents: &yes, AllowWatchBookmarks: true, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan}), 2)
@@ -171,21 +138,6 @@ var sessions = map[string]func(*transcript){
 		for range in.watch(metav1.ListOptions{ResourceVersion: list.GetResourceVersion(), TimeoutSeconds: &seconds}).ResultChan() {
 			s.recordText("until its time is up")
 		}
-	},
-	"leases and namespaces": func(s *transcript) {
-		in := s.in(leases)
-		lease := &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": map[string]any{"name": "lock"}, "spec": map[string]any{"holderIdentity": "a"},
-		}}
-		old := in.create(lease)
-		s.record("lease", old)
-		next := old.object.DeepCopy()
-		next.Object["spec"] = map[string]any{"holderIdentity": "b"}
-		s.record("taken", in.update(next))
-		s.record("too late", in.update(next))
-		system, err := s.client.Resource(namespaces).Get(s.t.Context(), "kube-system", metav1.GetOptions{})
-		s.must(err)
-		s.recordText(fmt.Sprint("kube-system has a uid: ", system.GetUID() != ""))
 	},
 }
 

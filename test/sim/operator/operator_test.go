@@ -3,13 +3,10 @@
 package simoperator
 
 import (
-	"os"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -32,7 +29,6 @@ type world struct {
 	operator   *Operator
 	rdss       dynamic.ResourceInterface
 	instanceID string
-	acts       []Act
 	hours      atomic.Int64 // that have passed in the cloud
 }
 
@@ -60,9 +56,7 @@ func newWorld(t *testing.T, spec string, volumeGB int) *world {
 	must(err)
 	kube, err := simkube.New(simkube.Options{CRDs: []string{"../../../deploy/crds/rds.yaml"}})
 	must(err)
-	w.operator, err = New(Options{
-		Config: kube.Config(), Cloud: connection, Report: func(a Act) { w.acts = append(w.acts, a) },
-	})
+	w.operator, err = New(Options{Config: kube.Config(), Cloud: connection})
 	must(err)
 	w.rdss = w.operator.client.Resource(Resource()).Namespace(metav1.NamespaceDefault)
 	body, err := yaml.YAMLToJSON([]byte("{apiVersion: otc.mcsps.de/v1alpha1, kind: Rds, metadata: {name: db}, spec: " + spec + "}"))
@@ -110,115 +104,6 @@ func (w *world) setStatus(status string) {
 	w.t.Helper()
 	if err := w.cloud.ChangeInstance(w.instanceID, func(in *simcloud.Instance) { in.Status = status }); err != nil {
 		w.t.Fatal(err)
-	}
-}
-
-func TestTypesHaveEveryFieldOfTheArchivedCRD(t *testing.T) {
-	text, err := os.ReadFile("../../../deploy/testdata/rds-original.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var definition struct {
-		Versions []struct {
-			Schema struct {
-				OpenAPIV3Schema struct {
-					Properties map[string]struct {
-						Properties map[string]struct{ Type string }
-					}
-				}
-			}
-		}
-	}
-	if err := yaml.Unmarshal(text, &definition); err != nil {
-		t.Fatal(err)
-	}
-	values := map[string]any{
-		"string": "x", "integer": int64(7), "boolean": true, "array": []any{"x"},
-	}
-	object := map[string]any{"metadata": map[string]any{"name": "x"}}
-	for part, fields := range definition.Versions[0].Schema.OpenAPIV3Schema.Properties {
-		filled := map[string]any{}
-		for field, property := range fields.Properties {
-			filled[field] = values[property.Type]
-		}
-		object[part] = filled
-	}
-	spec := object["spec"].(map[string]any)
-	if len(spec) < 20 {
-		t.Fatalf("the definition was not read: %v", spec)
-	}
-	spec["users"] = []any{map[string]any{"name": "n", "host": "h", "password": "p", "privileges": []any{"g"}}}
-	rds, err := snapshot(&unstructured.Unstructured{Object: object})
-	if err != nil {
-		t.Fatal(err)
-	}
-	written, err := rds.unstructured()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, part := range []string{"spec", "status"} {
-		if diff := cmp.Diff(object[part], written.Object[part]); diff != "" {
-			t.Errorf("%s (-read +written):\n%s", part, diff)
-		}
-	}
-}
-
-func TestUpdateDropsUnknownFieldsAndIsMadeOnce(t *testing.T) {
-	w := newWorld(t, "{autopilot: true, flavorref: "+small+", volumesize: 40, port: '3307', backupkeepdays: 0, databases: [a]}", 40)
-	before := w.object()
-	if _, has, _ := unstructured.NestedBool(before.Object, "spec", "autopilot"); !has {
-		t.Fatal("the Rds lacks the field that the update should drop")
-	}
-	w.apply(w.snapshot(), false)
-	after := w.snapshot()
-	written := strings.Join([]string{after.Spec.FlavorRef, after.Spec.Port, after.Status.ID, after.Status.IP, after.Status.Status}, " ")
-	if want := small + " 3307 " + w.instanceID + " 192.168.0.10 ACTIVE"; written != want {
-		t.Errorf("written %q, want %q", written, want)
-	}
-	if _, has, _ := unstructured.NestedBool(w.object().Object, "spec", "autopilot"); has {
-		t.Error("the update has kept spec.autopilot")
-	}
-	w.apply(w.snapshot(), false)
-	if now := w.object().GetResourceVersion(); now != after.ResourceVersion {
-		t.Error("an update without a difference was stored")
-	}
-}
-
-func TestOperatorAppliesSpecChanges(t *testing.T) {
-	const medium = "rds.mysql.n1.medium.2"
-	for name, tc := range map[string]struct {
-		flavor   string
-		volumeGB string
-		act      string // empty for none
-		want     simcloud.Instance
-		then     string // the flavor after a retry; empty if there is none
-	}{
-		"nothing new":                {small, "100", "", simcloud.Instance{Flavor: small, VolumeGB: 100}, ""},
-		"larger volume":              {small, "110", Enlarge, simcloud.Instance{Flavor: small, VolumeGB: 110}, ""},
-		"smaller volume":             {small, "90", "", simcloud.Instance{Flavor: small, VolumeGB: 100}, ""},
-		"larger flavor":              {large, "100", Resize, simcloud.Instance{Flavor: large, VolumeGB: 100}, ""},
-		"smaller flavor":             {medium, "100", Resize, simcloud.Instance{Flavor: medium, VolumeGB: 100}, ""},
-		"larger volume, then flavor": {large, "110", Enlarge, simcloud.Instance{Flavor: small, VolumeGB: 110}, large},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, "{flavorref: "+tc.flavor+", volumesize: "+tc.volumeGB+"}", 100)
-			snap := w.snapshot()
-			w.apply(snap, tc.then != "")
-			act := ""
-			if len(w.acts) > 0 {
-				act = w.acts[0].What
-			}
-			if in := w.instance(); act != tc.act || in.Flavor != tc.want.Flavor || in.VolumeGB != tc.want.VolumeGB {
-				t.Errorf("act %q, then %s and %d GB; want %q, %+v", act, in.Flavor, in.VolumeGB, tc.act, tc.want)
-			}
-			if tc.then == "" {
-				return
-			}
-			w.apply(snap, false)
-			if in := w.instance(); in.Flavor != tc.then {
-				t.Errorf("the retry led to %s, want %s", in.Flavor, tc.then)
-			}
-		})
 	}
 }
 
