@@ -77,7 +77,7 @@ NEEDS = command -v $(1) >/dev/null || { echo "make $@ needs $(1): $(2)"; exit 1;
 
 .PHONY: test-install
 test-install: tools ## Run the tests that need make tools: chart, image, release, alerts, dashboards, commands of the documents
-	@$(call NEEDS,nginx,apt-get install nginx-light) $(call NEEDS,buildah,apt-get install buildah)
+	@$(call NEEDS,buildah,apt-get install buildah)
 	@export LEVEL=long GOGC=400; $(RUN) bash -c '$(TESTS) -parallel 8 -timeout 60m $(INSTALLTESTS)'; $(SLOWEST)
 
 # The pinned versions of Kubernetes, such as 1.28: one for each module of test/apiserver.
@@ -187,15 +187,12 @@ clean: ## Remove bin and .cache
 	@rm -rf bin .cache
 
 # Tools for chart, image and release. Each takes some minutes to build, once.
-INSTALLTOOLS := $(addprefix .cache/bin/,helm helm-unittest kustomize kube-score actionlint ko crane)
+INSTALLTOOLS := $(addprefix .cache/bin/,helm helm-unittest actionlint ko crane)
 
 .cache/bin/%: test/tools/%/go.mod test/tools/%/go.sum
 	@echo "── building $* (some minutes, once)"
 	@mkdir -p .cache/bin
 	@cd test/tools/$* && go build -ldflags '-s -w' -o ../../../$@ tool
-
-# This tool is our own program around Flux's library.
-.cache/bin/flux-apply: test/tools/flux-apply/main.go
 
 # The sources of the rendered files. A test compares their checksum with the one in the first line of each.
 INSTALLFILES = $(sort deploy/namespace.yaml deploy/chart/Chart.yaml deploy/chart/values.yaml \
@@ -245,7 +242,7 @@ release-image: .cache/bin/ko ## Build the image of VERSION for two platforms, wi
 
 # Tools that users run beside the service. A test of test/release or test/docs fails if its tool is missing.
 .PHONY: tools
-tools: $(INSTALLTOOLS) $(addprefix .cache/bin/,prometheus promtool kubectl flux-apply kube-state-metrics) ## Build helm, kubectl, prometheus and the other tools of make test-install (half an hour, once)
+tools: $(INSTALLTOOLS) $(addprefix .cache/bin/,prometheus promtool kubectl kube-state-metrics) ## Build helm, kubectl, prometheus and the other tools of make test-install (half an hour, once)
 
 .cache/bin/prometheus .cache/bin/promtool &: test/tools/prometheus/go.mod test/tools/prometheus/go.sum
 	@echo "── building prometheus and promtool (some ten minutes, once)"

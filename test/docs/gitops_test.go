@@ -5,7 +5,6 @@ package manual
 import (
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -19,85 +18,28 @@ import (
 const (
 	smallFlavor = "rds.mysql.n1.medium.4"
 	largeFlavor = "rds.mysql.n1.large.2"
-
-	kustomization = "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: databases, namespace: flux-system}\n"
 )
 
-// TestGitOpsToolsLeaveExcludedFieldsAlone applies databases with the real tools as the page says. Each database needs more
-// storage and a larger flavor afterwards. Then the tools apply their files again, unchanged and with another change.
-func TestGitOpsToolsLeaveExcludedFieldsAlone(t *testing.T) {
+// TestGitOpsCommandsLeaveExcludedFieldsAlone applies a database with kubectl as the page says. The database needs more storage and
+// a larger flavor afterwards. Then the same commands apply its file again, unchanged and with another change.
+func TestGitOpsCommandsLeaveExcludedFieldsAlone(t *testing.T) {
 	g := newGitOps(t)
-	annotation := strings.TrimPrefix(g.block(t, "IfNotPresent"), "metadata:\n")
-	present, ignored, ci := g.database(t, "present"), g.database(t, "ignored"), g.database(t, "ci")
-	g.source(t, "present", "\nspec:", "\n"+annotation+"spec:")
-	const ours = "  autopilot: true\n" // the operator drops it
-	g.source(t, "ignored", ours, "")
+	db := g.database(t, "ci")
 	g.source(t, "ci")
-	g.waitFor(t, "flux-apply plain.yaml present.yaml", "Rds/shop/present created")
-	g.waitFor(t, "flux-apply ignore.yaml ignored.yaml", "Rds/shop/ignored created")
 	create, apply, _ := strings.Cut(strings.ReplaceAll(g.block(t, "kubectl create"), "deploy/examples/rds.yaml", "ci.yaml"), "\n")
 	g.must(t, create+"\n"+apply)
-	g.grow(t, present, ignored, ci)
-
-	again := func(db *world.DB, script, want string) {
-		t.Helper()
-		if out := g.must(t, script); !strings.Contains(out, want) {
-			t.Errorf("%s: %s, want %q", script, out, want)
+	g.grow(t, db)
+	for _, keepDays := range []string{"12", "13"} {
+		g.source(t, "ci", "backupkeepdays: 12", "backupkeepdays: "+keepDays)
+		for script, want := range map[string]string{
+			apply: "serverside-applied",
+			"kubectl get rds ci -o jsonpath={.spec.backupkeepdays}": keepDays,
+			// kubectl diff fails if there is a difference.
+			"kubectl diff --server-side --force-conflicts --field-manager=ci -f rds.yaml": "",
+		} {
+			g.waitFor(t, script, want)
 		}
 		g.checkOurs(t, db)
-	}
-	again(present, "flux-apply plain.yaml present.yaml", "skipped")
-	g.source(t, "present", "\nspec:", "\n"+annotation+"spec:", "backupkeepdays: 12", "backupkeepdays: 13")
-	again(present, "flux-apply plain.yaml present.yaml", "skipped")
-
-	again(ignored, "flux-apply ignore.yaml ignored.yaml", "unchanged")
-	g.source(t, "ignored", ours, "", "backupkeepdays: 12", "backupkeepdays: 13")
-	again(ignored, "flux-apply ignore.yaml ignored.yaml", "configured")
-	again(ignored, "kubectl get rds ignored -o jsonpath={.spec.backupkeepdays}", "13")
-
-	again(ci, apply, "serverside-applied")
-	g.source(t, "ci", "backupkeepdays: 12", "backupkeepdays: 13")
-	again(ci, apply, "serverside-applied")
-	again(ci, "kubectl get rds ci -o jsonpath={.spec.backupkeepdays}", "13")
-	// kubectl diff fails if there is a difference.
-	again(ci, "kubectl diff --server-side --force-conflicts --field-manager=ci -f rds.yaml", "")
-}
-
-// TestFieldsThatAreDeletedInGit deletes both fields in files that were applied before. It also hands them over first.
-func TestFieldsThatAreDeletedInGit(t *testing.T) {
-	g := newGitOps(t)
-	const (
-		flux     = "flux-apply plain.yaml my-rds.yaml"
-		ignoring = "flux-apply ignore.yaml my-rds.yaml"
-		server   = "kubectl apply --server-side --force-conflicts --field-manager=ci -f my-rds.yaml"
-		kept     = "100 " + smallFlavor
-		defaults = "40 rds.mysql.c2.medium"
-	)
-	handOver := g.block(t, "--field-manager=size")
-	with := []string{"  autopilot: true\n", "", "volumesize: 40", "volumesize: 100"}
-	without := append(slices.Clone(with[:2]), "  volumesize: 40\n", "", "  flavorref: "+smallFlavor+"\n", "")
-	for _, test := range []struct{ name, create, before, apply, want string }{
-		{"Flux created it", flux, "", flux, defaults},
-		{"Flux created it, and ignores both fields", ignoring, "", ignoring, kept},
-		{"kubectl create, then Flux", "kubectl create -f my-rds.yaml", "", flux, defaults},
-		{"kubectl create, then server-side apply", "kubectl create -f my-rds.yaml", "", server, kept},
-		{"kubectl apply, then server-side apply", "kubectl apply -f my-rds.yaml", "", server, defaults},
-		{"server-side apply created it", server, "", server, defaults},
-		{"Flux, handed over", flux, handOver, flux, kept},
-		{"server-side apply, handed over", server, handOver, server, kept},
-		{"kubectl apply, then server-side apply, handed over", "kubectl apply -f my-rds.yaml", server + "\n" + handOver, server, kept},
-		{"kubectl apply, then Flux, handed over", "kubectl apply -f my-rds.yaml", flux + "\n" + handOver, flux, kept},
-	} {
-		g.source(t, "my-rds", with...)
-		g.must(t, test.create)
-		g.must(t, test.before)
-		g.source(t, "my-rds", without...)
-		g.must(t, test.apply)
-		got := g.must(t, "kubectl get rds my-rds -o jsonpath='{.spec.volumesize} {.spec.flavorref} {.spec.vpc}'")
-		if got != test.want+" my-vpc" {
-			t.Errorf("%s: %s, want %s my-vpc", test.name, got, test.want)
-		}
-		g.must(t, "kubectl delete rds my-rds")
 	}
 }
 
@@ -107,12 +49,7 @@ type gitops struct{ *shell }
 func newGitOps(t *testing.T) gitops {
 	t.Helper()
 	g := gitops{newShell(t, "--max-flavor-changes=10")}
-	if err := os.Symlink(tool(t, "flux-apply"), filepath.Join(g.dir, "bin", "flux-apply")); err != nil {
-		t.Fatal(err)
-	}
 	g.must(t, "kubectl create namespace shop && kubectl config set-context --current --namespace=shop")
-	g.write(t, "plain.yaml", kustomization)
-	g.write(t, "ignore.yaml", kustomization+g.block(t, "ignore:"))
 	return g
 }
 
@@ -128,19 +65,14 @@ func (g gitops) block(t *testing.T, text string) string {
 	return ""
 }
 
-// write writes a file into the folder in which commands run.
-func (g gitops) write(t *testing.T, name, text string) {
-	t.Helper()
-	if err := os.WriteFile(filepath.Join(g.dir, name), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // source writes NAME.yaml, the file of an Rds in Git. It is that of deploy/examples with another name.
 func (g gitops) source(t *testing.T, name string, replace ...string) {
 	t.Helper()
 	replace = append([]string{"name: my-rds", "name: " + name + "\n  namespace: shop"}, replace...)
-	g.write(t, name+".yaml", strings.NewReplacer(replace...).Replace(read(t, "deploy/examples/rds.yaml")))
+	text := strings.NewReplacer(replace...).Replace(read(t, "deploy/examples/rds.yaml"))
+	if err := os.WriteFile(filepath.Join(g.dir, name+".yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // database adds an instance, and the policy of its Rds. A tool creates the Rds.
@@ -158,22 +90,18 @@ func (g gitops) database(t *testing.T, name string) *world.DB {
 	return db
 }
 
-// grow lets the databases need more storage and CPU, and waits until the cloud has both.
-func (g gitops) grow(t *testing.T, dbs ...*world.DB) {
+// grow lets a database need more storage and CPU, and waits until the cloud has both.
+func (g gitops) grow(t *testing.T, db *world.DB) {
 	t.Helper()
-	for _, db := range dbs {
-		if err := db.SetWorkload(simcloud.Workload{UsedGB: 31, CPUDemand: 1}); err != nil {
-			t.Fatal(err)
-		}
+	if err := db.SetWorkload(simcloud.Workload{UsedGB: 31, CPUDemand: 1}); err != nil {
+		t.Fatal(err)
 	}
-	for _, db := range dbs {
-		_, err := db.WaitAutopilot(world.Within(t), "the cloud has both", func(a *v1alpha1.RdsAutopilot) bool {
-			in := db.Instance()
-			return in.VolumeGB == 50 && in.Flavor == largeFlavor && a.Status.Pending == nil && a.Status.Overtaken == nil
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+	_, err := db.WaitAutopilot(world.Within(t), "the cloud has both", func(a *v1alpha1.RdsAutopilot) bool {
+		in := db.Instance()
+		return in.VolumeGB == 50 && in.Flavor == largeFlavor && a.Status.Pending == nil && a.Status.Overtaken == nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

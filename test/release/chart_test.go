@@ -98,18 +98,10 @@ func TestRenderedFilesMatchTheChart(t *testing.T) {
 	}
 }
 
-func TestHelmLintAndKubeScoreAcceptEverySetOfValues(t *testing.T) {
+func TestHelmLintAcceptsEverySetOfValues(t *testing.T) {
 	for name, values := range valueSets(t) {
 		t.Run(name, func(t *testing.T) {
 			run(t, command(t, nil, tool(t, "helm"), "lint", "--strict", "deploy/chart", "--values", values))
-			rendered := template(t, "--values", values, "--no-hooks", "--kube-version", "1."+strconv.Itoa(firstWithPolicies))
-			run(t, command(t, nil, tool(t, "kube-score"), "score", "--output-format", "ci",
-				// A processor limit would slow the receiver down when it matters. The numbers of user and group are those of the image.
-				// Outgoing traffic is open: the cloud's addresses are not published. A tag of ours is never moved, and a node that has
-				// the image starts a replica while the registry is away.
-				"--ignore-test", "container-resources", "--ignore-test", "container-security-context-user-group-id",
-				"--ignore-test", "pod-networkpolicy", "--ignore-test", "container-image-pull-policy",
-				"--ignore-test", "container-ephemeral-storage-request-and-limit", tempFile(t, "rendered.yaml", rendered)))
 		})
 	}
 }
@@ -131,7 +123,7 @@ func TestKustomizeSetsHostAndNamespace(t *testing.T) {
 		writeFile(t, filepath.Join(dir, "base", name), read(t, deploy+"/"+name))
 	}
 	writeFile(t, filepath.Join(dir, "kustomization.yaml"), []byte(overlay+"namespace: databases\n"))
-	built := run(t, command(t, nil, tool(t, "kustomize"), "build", dir))
+	built := run(t, command(t, nil, tool(t, "kubectl"), "kustomize", dir))
 	if strings.Contains(built, "rds-autopilot.example.com") {
 		t.Error("the host of the base is left somewhere")
 	}

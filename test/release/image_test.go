@@ -15,8 +15,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/mcsps/rds-autopilot/test/level"
 )
 
 // registry starts a registry on loopback and returns its address.
@@ -168,21 +166,5 @@ func checkFiles(t *testing.T, dist, version, image, digest string) {
 	}
 	if strings.Contains(files, "rds-autopilot/ci/") || strings.Contains(files, "rds-autopilot/tests/") {
 		t.Errorf("the chart contains its tests:\n%s", files)
-	}
-}
-
-func TestReleaseFilesRequireADigestAndNotesASection(t *testing.T) {
-	level.Long(t)
-	if text := failedOutput(t, command(t, nil, "make", "release-files", "VERSION=v9.8.7")); !strings.Contains(text, "DIGEST is required") {
-		t.Errorf("without a digest, make prints %s", text)
-	}
-	text := failedOutput(t, command(t, nil, "make", "release-notes", "VERSION=v9.8.7"))
-	if !strings.Contains(text, "CHANGELOG.md has no section v9.8.7") {
-		t.Errorf("without a section, make prints %s", text)
-	}
-	run(t, command(t, nil, "make", "release-notes", "VERSION=Unreleased"))
-	notes := string(read(t, root+"/.cache/release-notes.md"))
-	if !strings.Contains(notes, "- ") || strings.Contains(notes, "\n## ") {
-		t.Errorf("the notes are not one section:\n%s", notes)
 	}
 }

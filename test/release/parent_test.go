@@ -61,16 +61,6 @@ func parentChart(t *testing.T, values string) string {
 	return dir
 }
 
-func TestParentChartSwitchesThisOneOnAndOff(t *testing.T) {
-	helm := tool(t, "helm")
-	dir := parentChart(t, "rds-autopilot:\n  enabled: true\n  publicURL: https://a.example.com/smn\n  flags:\n  # sweep-interval: 10m\n  ingress:\n")
-	on := run(t, command(t, nil, helm, "template", releaseName, dir))
-	off := run(t, command(t, nil, helm, "template", releaseName, dir, "--set", "rds-autopilot.enabled=false"))
-	if !strings.Contains(on, "kind: Deployment") || strings.Contains(off, "kind:") {
-		t.Errorf("on:\n%s\noff:\n%s", on, off)
-	}
-}
-
 // TestUserAndGroupCanBeLeftOut tries each way to leave them out, because OpenShift's SCC restricted-v2 refuses ids outside the
 // range of the namespace.
 func TestUserAndGroupCanBeLeftOut(t *testing.T) {
