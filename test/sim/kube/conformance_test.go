@@ -112,12 +112,18 @@ var sessions = map[string]func(*transcript){
 	},
 	"delete": func(s *transcript) {
 		in := s.in(raps)
-		first := in.create(rap("db", nil))
+		in.create(rap("db", map[string]any{"metadata": map[string]any{"name": "db", "finalizers": []any{"example.com/hold"}}}))
 		wrong := types.UID("wrong")
 		s.record("another uid", in.delete("db", metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &wrong}}))
-		in.delete("db", metav1.DeleteOptions{})
+		s.record("held", in.delete("db", metav1.DeleteOptions{}))
+		s.record("held again", in.delete("db", metav1.DeleteOptions{}))
+		s.record("as it is", in.get("db"))
+		s.record("finalizers cannot come", in.merge("db", `{"metadata":{"labels":{"a":"b"}}}`))
+		s.record("let go", in.merge("db", `{"metadata":{"finalizers":null}}`))
 		s.record("gone", in.get("db"))
 		s.record("twice", in.delete("db", metav1.DeleteOptions{}))
+		first := in.create(rap("db", nil))
+		in.delete("db", metav1.DeleteOptions{})
 		s.record("another one", isAnother(first, in.create(rap("db", nil))))
 	},
 	"watch": func(s *transcript) {
@@ -129,8 +135,10 @@ var sessions = map[string]func(*transcript){
 		in.create(rds("db", nil))
 		in.merge("db", `{"spec":{"volumesize":110}}`)
 		in.merge("db", `{"spec":{"volumesize":110}}`) // no event
+		in.merge("db", `{"metadata":{"finalizers":["example.com/hold"]}}`)
 		in.delete("db", metav1.DeleteOptions{})
-		s.events(from, 3)
+		in.merge("db", `{"metadata":{"finalizers":[]}}`)
+		s.events(from, 5)
 		s.events(in.watch(metav1.ListOptions{}), 1)
 		yes := true
 		s.events(in.watch(metav1.ListOptions{SendInitialEvents: &yes, AllowWatchBookmarks: true, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan}), 2)

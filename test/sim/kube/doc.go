@@ -4,8 +4,8 @@
 // network must not be used. The demo serves it on loopback, so that nobody has to compile an API server first.
 //
 // It has custom resources with their defaults and the status subresource, optimistic concurrency, JSON and merge patches,
-// managed fields, discovery, and watches that lag and expire. It checks no rights, drops unknown fields as its only check of
-// values, and collects no garbage. It has no finalizers, no server-side apply and no label selectors. Its test compares its
+// managed fields, finalizers, discovery, and watches that lag and expire. It checks no rights, drops unknown fields as its
+// only check of values, and collects no garbage. It has no server-side apply and no label selectors. Its test compares its
 // answers with those of a real API server.
 //
 // It must know nothing of the service under test.

@@ -148,6 +148,7 @@ func (s *Server) create(r request, object *unstructured.Unstructured) ([]byte, e
 	object.SetUID(types.UID(fmt.Sprintf("%08x-0000-4000-8000-%012d",
 		crc32.ChecksumIEEE(fmt.Appendf(nil, "%s %v %d", s.options.Seed, key, s.created[key])), s.created[key])))
 	object.SetCreationTimestamp(metav1.NewTime(time.Now().Truncate(time.Second)))
+	object.SetDeletionTimestamp(nil)
 	if r.kind.custom {
 		object.SetGeneration(1)
 	}
@@ -229,6 +230,7 @@ func (s *Server) update(r request, live *stored, next *unstructured.Unstructured
 	}
 	next.SetUID(old.GetUID())
 	next.SetCreationTimestamp(old.GetCreationTimestamp())
+	next.SetDeletionTimestamp(old.GetDeletionTimestamp())
 	next.SetResourceVersion(old.GetResourceVersion())
 	next.SetGeneration(old.GetGeneration())
 	if err := s.complete(r, old, next); err != nil {
@@ -238,6 +240,9 @@ func (s *Server) update(r request, live *stored, next *unstructured.Unstructured
 		next.SetGeneration(old.GetGeneration() + 1)
 	}
 	next = r.kind.track(r, old, next)
+	if next.GetDeletionTimestamp() != nil && len(next.GetFinalizers()) == 0 {
+		return s.remove(r, old, next)
+	}
 	if reflect.DeepEqual(content(old), content(next)) && reflect.DeepEqual(untimed(old), untimed(next)) {
 		return live.encoded, nil
 	}
@@ -308,6 +313,14 @@ func (s *Server) store(r request, event string, object *unstructured.Unstructure
 	return encoded, nil
 }
 
+// remove deletes an object. Watchers get it as it was last stored. The answer is the object as the request changed it.
+func (s *Server) remove(r request, last, changed *unstructured.Unstructured) ([]byte, error) {
+	if _, err := s.store(r, "DELETED", last.DeepCopy()); err != nil {
+		return nil, err
+	}
+	return encode(changed)
+}
+
 func (s *Server) delete(r request, body []byte) ([]byte, error) {
 	var options metav1.DeleteOptions
 	if len(body) > 0 {
@@ -325,7 +338,20 @@ func (s *Server) delete(r request, body []byte) ([]byte, error) {
 		p.ResourceVersion != nil && *p.ResourceVersion != live.object.GetResourceVersion()) {
 		return nil, conflict(r.kind, r.name)
 	}
-	return s.store(r, "DELETED", live.object.DeepCopy())
+	next := live.object.DeepCopy()
+	if len(next.GetFinalizers()) == 0 {
+		return s.remove(r, live.object, next)
+	}
+	if next.GetDeletionTimestamp() != nil {
+		return live.encoded, nil
+	}
+	now := metav1.NewTime(time.Now().Truncate(time.Second))
+	next.SetDeletionTimestamp(&now)
+	next.SetDeletionGracePeriodSeconds(new(int64))
+	if r.kind.custom {
+		next.SetGeneration(next.GetGeneration() + 1)
+	}
+	return s.store(r, "MODIFIED", next)
 }
 
 // decode decodes an object of a kind. Whole numbers become int64.
