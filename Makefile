@@ -199,7 +199,7 @@ INSTALLFILES = $(sort deploy/namespace.yaml deploy/chart/Chart.yaml deploy/chart
   $(addprefix deploy/chart/ci/,default-values.yaml install-values.yaml) \
   $(addprefix deploy/chart/files/,alerts.yaml alerts-changes.yaml rdsautopilots.yaml defaults.yaml) \
   $(wildcard deploy/chart/templates/*.yaml deploy/chart/templates/*.tpl))
-RENDER = .cache/bin/helm template rds-autopilot $(1) --namespace rds-autopilot --values deploy/chart/ci/install-values.yaml --no-hooks
+RENDER = .cache/bin/helm template rds-autopilot $(1) --namespace rds-autopilot --values deploy/chart/ci/install-values.yaml
 HEAD = echo "\# Rendered from the chart by make generate; do not edit. Checksum of its sources: $$(cat $(INSTALLFILES) | sha256sum | cut -d' ' -f1)"
 
 .PHONY: install-manifests

@@ -89,7 +89,7 @@ func TestTheAPIServerAcceptsEverySetOfValues(t *testing.T) {
 // TestRenderedFilesMatchTheChart finds a rendered file that was edited by hand, and a chart whose files were not generated again.
 func TestRenderedFilesMatchTheChart(t *testing.T) {
 	for name, args := range map[string][]string{
-		"install.yaml":                    {"--values", "deploy/chart/ci/install-values.yaml", "--no-hooks"},
+		"install.yaml":                    {"--values", "deploy/chart/ci/install-values.yaml"},
 		"testdata/rendered-defaults.yaml": {"--values", "deploy/chart/ci/default-values.yaml", "--set", "crds.enabled=false"},
 	} {
 		if file, rendered := string(read(t, deploy+"/"+name)), template(t, args...); !strings.HasSuffix(file, rendered) {

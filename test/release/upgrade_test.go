@@ -215,7 +215,7 @@ func (r *release) delete(resource schema.GroupVersionResource, namespace, name s
 // service runs, as these tools do. Then it applies them again.
 func TestArgoCDAndFluxDeleteAllObjectsInAnyOrder(t *testing.T) {
 	r := newRelease(t, startWorld(t))
-	file := tempFile(t, "rendered.yaml", template(t, "--values", r.values, "--no-hooks"))
+	file := tempFile(t, "rendered.yaml", template(t, "--values", r.values))
 	objects, err := apiserver.Read(file)
 	if err != nil {
 		t.Fatal(err)
