@@ -29,18 +29,15 @@ func TestClaim(t *testing.T) {
 		change func(*otc.Rule)
 		want   v1alpha1.Claim
 	}{
-		"none":                            {},
-		"own":                             {rules: []alarms.Mark{orders, orders}, want: v1alpha1.Claim{Holds: true}},
-		"another one's":                   {rules: []alarms.Mark{larger}, want: by(larger, "")},
-		"two of others":                   {rules: []alarms.Mark{larger, smaller, larger}, want: by(smaller, "")},
-		"own, and of a larger mark":       {rules: []alarms.Mark{larger, orders}, want: v1alpha1.Claim{Holds: true}},
-		"own, and of a smaller mark":      {rules: []alarms.Mark{smaller, orders}, want: by(smaller, "")},
-		"own, a smaller and a larger one": {rules: []alarms.Mark{larger, orders, smaller}, want: by(smaller, "")},
-		"of another cluster":              {rules: []alarms.Mark{elsewhere}, want: by(elsewhere, otherClusterID)},
-		"of two clusters":                 {rules: []alarms.Mark{elsewhere, smaller}, want: by(smaller, "")},
-		"own only recommends":             {rules: []alarms.Mark{recommends(orders)}},
-		"others only recommend":           {rules: []alarms.Mark{recommends(smaller), recommends(elsewhere)}},
-		"own, and others only recommend":  {rules: []alarms.Mark{recommends(smaller), orders}, want: v1alpha1.Claim{Holds: true}},
+		"none":                           {},
+		"own":                            {rules: []alarms.Mark{orders, orders}, want: v1alpha1.Claim{Holds: true}},
+		"another one's":                  {rules: []alarms.Mark{larger}, want: by(larger, "")},
+		"own, and of a larger mark":      {rules: []alarms.Mark{larger, orders}, want: v1alpha1.Claim{Holds: true}},
+		"own, and of a smaller mark":     {rules: []alarms.Mark{smaller, orders}, want: by(smaller, "")},
+		"of another cluster":             {rules: []alarms.Mark{elsewhere}, want: by(elsewhere, otherClusterID)},
+		"of two clusters":                {rules: []alarms.Mark{elsewhere, smaller}, want: by(smaller, "")},
+		"others only recommend":          {rules: []alarms.Mark{recommends(smaller), recommends(elsewhere)}},
+		"own, and others only recommend": {rules: []alarms.Mark{recommends(smaller), orders}, want: v1alpha1.Claim{Holds: true}},
 		"own only recommends, another one's": {
 			rules: []alarms.Mark{recommends(orders), larger}, want: by(larger, ""),
 		},

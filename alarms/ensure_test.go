@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -51,18 +50,6 @@ func TestEnsureCreatesARuleForEachMetricAndRecordsEachBeforeTheNext(t *testing.T
 	w.sim.Configure(func(s *simcloud.Settings) { s.Normalizes, s.StateInCapitals = true, true })
 	w.restart()
 	w.checkInOrder(w.desired())
-}
-
-// The list has the states, without a request for each rule.
-func TestEnsureAdoptsStatesFromTheList(t *testing.T) {
-	w := newWorld(t)
-	w.ensure(w.desired())
-	w.must(w.sim.SetWorkload(w.instance, simcloud.Workload{CPUDemand: 2}))
-	w.advance(25 * time.Minute) // longer than three periods of the CPU rule
-	w.checkInOrder(w.desired())
-	if cpu := w.recorded.Rules[1]; cpu.State != v1alpha1.StateAlarm || cpu.StateTime.IsZero() {
-		t.Errorf("recorded %+v", cpu)
-	}
 }
 
 // An interrupted run, a removed status and an object that is made again have lost the record.

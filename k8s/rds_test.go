@@ -104,22 +104,6 @@ func TestPatchRdsReturnsARefusalWhenTheSchemaRefusesTheSize(t *testing.T) {
 	}
 }
 
-func TestReadingAnRdsLeavesItsSecretsBehind(t *testing.T) {
-	t.Parallel()
-	k := newKube(t)
-	c := k.connect(t)
-	rds := k.createRds(t, c, "shop")
-	if text := encoded(t, rds); strings.Contains(text, secret) {
-		t.Errorf("holds a password: %s", text)
-	}
-	if rds.Wanted.VolumeGB != 40 || rds.Switch != autopilotv1.SwitchOn || rds.InstanceID != "instance-shop" {
-		t.Errorf("read %s", encoded(t, rds))
-	}
-	if _, err := c.LiveTarget(t.Context(), k.namespace, "nobody"); !errors.Is(err, autopilot.ErrGone) {
-		t.Errorf("no such Rds: %v", err)
-	}
-}
-
 func TestClusterIDIsTheUIDOfTheSystemNamespace(t *testing.T) {
 	t.Parallel()
 	k := newKube(t)

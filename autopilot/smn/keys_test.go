@@ -12,41 +12,11 @@ import (
 	"crypto/x509/pkix"
 	"encoding/base64"
 	"encoding/pem"
-	"errors"
 	"math/big"
-	"net/http"
-	"net/http/httptest"
-	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 )
-
-// certHost simulates SMN's certificate host.
-type certHost struct {
-	*httptest.Server
-	gets  atomic.Int64
-	serve atomic.Pointer[func(http.ResponseWriter)]
-}
-
-func newCertHost(t *testing.T) *certHost {
-	h := &certHost{}
-	h.Server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		h.gets.Add(1)
-		(*h.serve.Load())(w)
-	}))
-	t.Cleanup(h.Close)
-	return h
-}
-
-func (h *certHost) host() string { return strings.TrimPrefix(h.URL, "https://") }
-
-func (h *certHost) answer(f func(http.ResponseWriter)) { h.serve.Store(&f) }
-
-func (h *certHost) certificate(data []byte) {
-	h.answer(func(w http.ResponseWriter) { _, _ = w.Write(data) })
-}
 
 // signer signs messages as SMN does.
 type signer struct {
@@ -80,25 +50,6 @@ func (s signer) sign(t *testing.T, e Envelope) Envelope {
 	}
 	e.Signature = base64.StdEncoding.EncodeToString(sig)
 	return e
-}
-
-// world is a certificate host, and Keys that fetch from it.
-type world struct {
-	host *certHost
-	keys *Keys
-}
-
-// newWorld returns a world on a fixed clock, and the signer whose certificate the host has.
-func newWorld(t *testing.T) (*world, signer) {
-	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	w := &world{host: newCertHost(t)}
-	hosts := Fixed(w.host.host())
-	client := NewClient(hosts, ClientOptions{Roots: only(w.host.Server)})
-	client.Timeout = 5 * time.Minute // for machines that are slow
-	w.keys = NewKeys(hosts, client, func() time.Time { return at })
-	s := newSigner(t, at.Add(-time.Hour), at.Add(30*24*time.Hour))
-	w.host.certificate(s.cert)
-	return w, s
 }
 
 func TestDialRefusesAddressesThatAreNotPublic(t *testing.T) {
@@ -148,41 +99,4 @@ func verify(ctx context.Context, keys *Keys, e Envelope, signedBefore bool) erro
 		return err
 	}
 	return e.Verify(key)
-}
-
-// Only a URL that has signed a stored message is known to be SMN's. A stranger can invent any other.
-func TestURLWithoutCertificateIsUnknownUnlessItHasSignedAStoredMessage(t *testing.T) {
-	status := func(code int) func(http.ResponseWriter) {
-		return func(w http.ResponseWriter) { w.WriteHeader(code) }
-	}
-	for name, tc := range map[string]struct {
-		answer       func(http.ResponseWriter)
-		signedBefore bool
-		unknown      bool
-	}{
-		"404":                                {status(http.StatusNotFound), false, true},
-		"403":                                {status(http.StatusForbidden), false, true},
-		"429":                                {status(http.StatusTooManyRequests), false, true},
-		"a page":                             {func(w http.ResponseWriter) { _, _ = w.Write([]byte("<html>")) }, false, true},
-		"502":                                {status(http.StatusBadGateway), false, false},
-		"a cut connection":                   {func(http.ResponseWriter) { panic(http.ErrAbortHandler) }, false, false},
-		"404 of a URL that signed before":    {status(http.StatusNotFound), true, false},
-		"a page at a URL that signed before": {func(w http.ResponseWriter) { _, _ = w.Write([]byte("<html>")) }, true, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w, s := newWorld(t)
-			w.host.answer(tc.answer)
-			url := w.host.URL + "/smn/SMN_eu-de_" + strings.Repeat("a", 32) + ".pem"
-			e := s.sign(t, Envelope{Type: TypeNotification, Message: "m", CertURL: url})
-			for range 2 { // the second message causes no fetch
-				err := verify(t.Context(), w.keys, e, tc.signedBefore)
-				if !errors.Is(err, ErrUnavailable) || errors.Is(err, ErrUnknownURL) != tc.unknown {
-					t.Errorf("%v, want unknown: %t", err, tc.unknown)
-				}
-			}
-			if n := w.host.gets.Load(); n != 1 {
-				t.Errorf("%d fetches, want 1", n)
-			}
-		})
-	}
 }

@@ -14,7 +14,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/testutil"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
@@ -123,13 +122,4 @@ func TestLogHasEveryStoredMessageAndFiveLinesPerSecondOfOtherResults(t *testing.
 			t.Error("a second later, a message has no line")
 		}
 	})
-}
-
-func TestMetricsAreWellFormed(t *testing.T) {
-	reg := prometheus.NewRegistry()
-	newMeters(reg)
-	problems, err := testutil.GatherAndLint(reg)
-	if err != nil || len(problems) > 0 {
-		t.Errorf("%v %v", problems, err)
-	}
 }

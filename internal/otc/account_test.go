@@ -4,7 +4,6 @@ package otc
 
 import (
 	"encoding/pem"
-	"errors"
 	"maps"
 	"net/http/httptest"
 	"os"
@@ -210,18 +209,5 @@ func TestCertificatesAreVerifiedUnlessConfiguredOtherwise(t *testing.T) {
 				t.Errorf("err = %v, %d warnings", err, logs.Len())
 			}
 		})
-	}
-}
-
-func TestTrustRootsOfFileWithoutCertificateIsAnError(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "ca.pem")
-	if _, err := TrustRoots(file); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("a missing file: %v", err)
-	}
-	if err := os.WriteFile(file, []byte("nothing"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := TrustRoots(file); err == nil || !strings.Contains(err.Error(), file) {
-		t.Errorf("no certificate: %v", err)
 	}
 }

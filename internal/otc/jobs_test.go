@@ -47,20 +47,3 @@ func TestRunningJobsLeaveTheRateToOthers(t *testing.T) {
 		time.Sleep(3 * time.Minute) // until the waiting reads have ended
 	})
 }
-
-func TestFewJobsAreReadAtEachCheck(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newReads(t, 5, simcloud.Options{})
-		for range 10 {
-			for i := range 3 {
-				if _, err := r.Job(t.Context(), fmt.Sprint("job-", i)); err != nil {
-					t.Fatal(err)
-				}
-				time.Sleep(time.Second)
-			}
-		}
-		if n := r.sim.Count("rds", ""); n != 30 {
-			t.Errorf("%d requests, want 30", n)
-		}
-	})
-}

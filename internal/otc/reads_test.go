@@ -112,49 +112,37 @@ func TestLongListAtLowRateIsRead(t *testing.T) {
 // The cloud may have a limit of one instance that the catalogue does not show.
 func TestResizeListIsReadForEachInstance(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		offer := ""
 		var fault *simcloud.Fault
 		r := newReads(t, 5, simcloud.Options{Fault: func(q *http.Request) *simcloud.Fault {
 			if _, op := simcloud.OperationOf(q); op != "ListResizeFlavors" {
 				return nil
 			}
-			if offer == "" {
-				return fault
-			}
-			const body = `{"flavor_groups":[{"group_type":"general","compute_flavors":[{"code":%q}]}]}`
-			return &simcloud.Fault{Status: 200, Body: fmt.Sprintf(body, offer)}
+			return fault
 		}})
-		list := func(id string) string {
-			t.Helper()
-			inst, err := r.Instance(t.Context(), id, time.Time{})
-			if err != nil || inst == nil {
-				t.Fatalf("%v, %v", inst, err)
-			}
-			codes, err := r.ResizeList(t.Context(), *inst)
-			refusal, isRefused := errors.AsType[*autopilot.RefusedError](err)
-			if isRefused {
-				return refusal.Message
-			}
-			return fmt.Sprint(codes, err)
-		}
 		ids := r.add(t, 2)
-		for i, code := range []string{"rds.mysql.n1.xlarge.4", "rds.mysql.n1.2xlarge.4", "rds.mysql.n1.4xlarge.4"} {
-			offer = code
-			if got := list(ids[i%2]); got != "["+code+"] <nil>" {
-				t.Errorf("instance %d: %s, want %s", i%2, got, code)
+		check := func(i int, want string) {
+			t.Helper()
+			codes, err := r.ResizeList(t.Context(), autopilot.Instance{ID: ids[i]})
+			got := fmt.Sprint(codes, err)
+			if refusal, isRefused := errors.AsType[*autopilot.RefusedError](err); isRefused {
+				got = refusal.Message
+			}
+			if !strings.HasPrefix(got, want) {
+				t.Errorf("instance %d: %s, want %s", i, got, want)
 			}
 		}
-		offer = ""
-		r.sim.Configure(func(s *simcloud.Settings) { s.NoResizeList = true })
-		if got := list(ids[0]); !strings.HasPrefix(got, "APIGW.0101 ") {
-			t.Errorf("without such a list: %s", got)
+		for i, code := range []string{"rds.mysql.n1.xlarge.4", "rds.mysql.n1.2xlarge.4", "rds.mysql.n1.4xlarge.4"} {
+			const body = `{"flavor_groups":[{"group_type":"general","compute_flavors":[{"code":%q}]}]}`
+			fault = &simcloud.Fault{Status: 200, Body: fmt.Sprintf(body, code)}
+			check(i%2, "["+code+"] <nil>")
 		}
 		for status, want := range map[int]string{400: "DBS.200040 not for this engine", 403: "DBS.200040 not for this engine", 500: "[] rds"} {
 			fault = &simcloud.Fault{Status: status, Body: `{"error_code":"DBS.200040","error_msg":"not for this engine"}`}
-			if got := list(ids[0]); !strings.HasPrefix(got, want) {
-				t.Errorf("status %d: %s, want %s", status, got, want)
-			}
+			check(0, want)
 		}
+		fault = nil
+		r.sim.Configure(func(s *simcloud.Settings) { s.NoResizeList = true })
+		check(0, "APIGW.0101 ")
 	})
 }
 
@@ -207,37 +195,6 @@ func TestCatalogueIsKeptWhileTheCloudFails(t *testing.T) {
 	})
 }
 
-// Anyone can write invented ids. One list in 30 seconds must answer for all of them.
-func TestInventedInstancesShareLists(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newReads(t, 5, simcloud.Options{})
-		known := r.add(t, 1)[0]
-		find := func(id string) *autopilot.Instance {
-			t.Helper()
-			inst, err := r.Instance(t.Context(), id, time.Now().Add(-30*time.Second))
-			if err != nil {
-				t.Fatal(err)
-			}
-			return inst
-		}
-		begin := time.Now()
-		for i := range 600 {
-			if inst := find(fmt.Sprint("invented-", i)); inst != nil {
-				t.Errorf("found %+v", inst)
-			}
-			time.Sleep(100 * time.Millisecond)
-		}
-		if n := r.sim.Count("rds", ""); n > 3 {
-			t.Errorf("%d lists in %s", n, time.Since(begin))
-		}
-		added := r.add(t, 1)[0] // newer than the list
-		time.Sleep(31 * time.Second)
-		if find(known) == nil || find(added) == nil {
-			t.Error("an instance is not found")
-		}
-	})
-}
-
 // All dimensions of an instance have the same volume, so the used space is found where there is data of it.
 func TestUsedSpaceIsReadOnAnyDimensionThatHasData(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -279,19 +236,4 @@ func TestUsedSpaceThatCannotBeTrueIsMissing(t *testing.T) {
 	if len(got) != 1 || got[0].Value != 60 {
 		t.Errorf("%+v", got)
 	}
-}
-
-// Arming uses the list of rules that the alarm states of the same sweep have read.
-func TestRulesAreSharedWithAlarmStates(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newReads(t, 5, simcloud.Options{})
-		begin := time.Now()
-		if _, err := r.AlarmStates(t.Context(), begin); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Minute)
-		if _, err := r.Rules(t.Context(), begin); err != nil || r.sim.Count("ces", "ListAlarms") != 1 {
-			t.Errorf("%v, %d lists of rules; want one", err, r.sim.Count("ces", "ListAlarms"))
-		}
-	})
 }

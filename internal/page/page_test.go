@@ -224,18 +224,6 @@ func TestReadersShareOneReadAMinuteThatEndsInTime(t *testing.T) {
 	})
 }
 
-func TestPanicOfAReadIsAnErrorWithoutItsText(t *testing.T) {
-	t.Parallel()
-	h := newPage(newCache(), func(context.Context, *v1alpha1.RdsAutopilot, time.Duration,
-		time.Time) (autopilot.Past, error) {
-		panic("a text of the cloud")
-	})
-	answer := getJSON(t, h, "/api/databases/shop/orders/series", http.StatusServiceUnavailable)
-	if text := answer["error"].(string); strings.Contains(text, "a text") {
-		t.Error(text)
-	}
-}
-
 func TestPageOnlyReads(t *testing.T) {
 	t.Parallel()
 	h := newPage(newCache(), nil)
