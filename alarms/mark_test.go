@@ -39,6 +39,14 @@ func unreadableMarks() []string {
 	}
 }
 
+func TestParseMarkRejectsOtherTexts(t *testing.T) {
+	for _, text := range unreadableMarks() {
+		if mark, ok := alarms.ParseMark(text); ok || mark != (alarms.Mark{}) {
+			t.Errorf("ParseMark(%q) = %+v, %t", text, mark, ok)
+		}
+	}
+}
+
 func TestRuleNameHasAtMost100CharactersAndKeepsTheHash(t *testing.T) {
 	long, longer := strings.Repeat("n", 63), strings.Repeat("a", 253)
 	seen := map[string]bool{}

@@ -149,3 +149,19 @@ func TestHonestMessagesAreVerifiedDuringAFloodOfInventedURLs(t *testing.T) {
 		})
 	})
 }
+
+func TestURLWithoutCertificateIsFetchedOnceIn30Seconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &flooded{t, nil, &fakeHost{}, newSigner(t, time.Now(), time.Now().Add(time.Hour))}
+		f.keys = NewKeys(Fixed(fakeName), &http.Client{Transport: f.host}, time.Now)
+		for range 29 {
+			if err := f.post(strings.Replace(newURL(), "b", "c", 1), false); !errors.Is(err, ErrUnknownURL) {
+				t.Error(err)
+			}
+			time.Sleep(time.Second)
+		}
+		if n := len(f.host.requests); n != 1 {
+			t.Errorf("%d requests", n)
+		}
+	})
+}
