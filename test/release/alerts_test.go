@@ -49,12 +49,18 @@ type ruleFile struct {
 
 func alertRules(t *testing.T) ruleFile {
 	t.Helper()
+	return rulesOf(t, read(t, deploy+"/alerts.yaml"))
+}
+
+// rulesOf returns the rules of a PrometheusRule.
+func rulesOf(t *testing.T, text []byte) ruleFile {
+	t.Helper()
 	var manifest struct {
 		APIVersion, Kind string
 		Metadata         any
 		Spec             ruleFile
 	}
-	if err := yaml.UnmarshalStrict(read(t, deploy+"/alerts.yaml"), &manifest); err != nil {
+	if err := yaml.UnmarshalStrict(text, &manifest); err != nil {
 		t.Fatal(err)
 	}
 	if len(manifest.Spec.Groups) == 0 {
@@ -76,12 +82,15 @@ func (r ruleFile) write(t *testing.T, path string) {
 func TestEveryAlertFiresAndStaysSilent(t *testing.T) {
 	promtool, dir := tool(t, "promtool"), t.TempDir()
 	alertRules(t).write(t, dir+"/alerts.yaml")
+	selecting := template(t, "--values", "deploy/chart/ci/everything-values.yaml", "--kube-version", "1.36",
+		"--show-only", "templates/prometheusrule.yaml")
+	rulesOf(t, []byte(selecting)).write(t, dir+"/selecting.yaml")
 	test := []string{"test", "rules"}
 	for _, cases := range []string{"testdata/alerts-cases.yaml", "testdata/alerts-forecast-cases.yaml"} {
 		writeFile(t, filepath.Join(dir, filepath.Base(cases)), read(t, cases))
 		test = append(test, filepath.Base(cases))
 	}
-	for _, args := range [][]string{{"check", "rules", "--lint=all", "alerts.yaml"}, test} {
+	for _, args := range [][]string{{"check", "rules", "--lint=all", "alerts.yaml", "selecting.yaml"}, test} {
 		cmd := command(t, nil, promtool, args...)
 		cmd.Dir = dir
 		run(t, cmd)
