@@ -211,11 +211,6 @@ func (d *DB) PatchAutopilot(ctx context.Context, patch string) error {
 	return mergePatch(ctx, d.world.autopilots(d.Namespace), d.Name, patch)
 }
 
-// PatchStatus changes the status of the RdsAutopilot by a merge patch, as only the service does outside tests.
-func (d *DB) PatchStatus(ctx context.Context, patch string) error {
-	return mergePatch(ctx, d.world.autopilots(d.Namespace), d.Name, patch, "status")
-}
-
 // CreateAutopilot creates the RdsAutopilot with a spec in JSON.
 func (d *DB) CreateAutopilot(ctx context.Context, spec string) error {
 	u := &unstructured.Unstructured{}

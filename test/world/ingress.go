@@ -69,13 +69,6 @@ func (i *Ingress) Set(backends ...string) {
 	i.backends = slices.Clone(backends)
 }
 
-// Backends returns them in their order.
-func (i *Ingress) Backends() []string {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return slices.Clone(i.backends)
-}
-
 func (i *Ingress) add(backend string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -70,9 +70,6 @@ func (c *Cloud) datapoints(m Metric, period int, from, to int64) (rows []fields,
 	if c.settings.DatapointsAreLocal {
 		ahead = localAhead
 	}
-	if c.settings.PointsOffMinute && period == 1 {
-		ahead += c.span(17 * time.Second)
-	}
 	points := s.points(ticks(period), c.roundUp(from), last-1, c.visible(c.sampled))
 	for _, p := range points {
 		out = append(out, fields{average: p.value, "timestamp": c.tickTime(p.tick).Add(ahead).UnixMilli()})

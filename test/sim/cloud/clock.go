@@ -44,10 +44,7 @@ func (c *Cloud) advance(now time.Time) {
 		c.finishJobs(t)
 		for _, in := range c.instances {
 			c.updateFull(in)
-			c.autoExpand(in, t)
-			if in.Status != StatusBuild {
-				in.sample(k)
-			}
+			in.sample(k)
 		}
 		c.sampled = k
 		for _, r := range c.rules {

@@ -17,7 +17,6 @@ type identity struct {
 	projectID, projectName string
 	password               string
 	accessKey, secretKey   string
-	securityGroupID        string
 }
 
 func newIdentity(region string) identity {
@@ -27,7 +26,6 @@ func newIdentity(region string) identity {
 		projectID: hexID(32), projectName: region + "_simulated",
 		password:  hexID(24),
 		accessKey: "SIMULATED" + hexID(11), secretKey: hexID(40),
-		securityGroupID: dashed(hexID(32)),
 	}
 }
 
@@ -152,7 +150,6 @@ func (c *Cloud) catalog() []fields {
 		{"smnv2", "smnv2", base + "/smn/v2/" + project},
 		{"rdsv3", "rdsv3", base + "/rds/v3/" + project},
 		{"cinderv2", "volumev2", base + "/evs/v2/" + project},
-		{"nova", "compute", base + "/ecs/v2.1/" + project},
 	}
 	if !c.settings.NoCESInCatalog {
 		entries = append(entries, [3]string{"cesv1", "cesv1", base + "/ces/V1.0/" + project})

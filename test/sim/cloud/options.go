@@ -44,9 +44,6 @@ type Settings struct {
 	NewRule RuleState
 	// RewrittenRule is the state of a rule whose condition was replaced; undocumented. Empty keeps the state.
 	RewrittenRule RuleState
-	// PointsOffMinute dates raw datapoints 17 seconds after the full minute. Points captured in eu-de in 2020 are on no
-	// full minute.
-	PointsOffMinute bool
 	// NoInstanceLevelData leaves data at the node-level dimensions only. The documents do not say which dimensions have
 	// data.
 	NoInstanceLevelData bool `breaks:"instance-dimension"`

@@ -22,16 +22,10 @@ func (c *Cloud) rdsOperations() []operation {
 	action.naming = actionName
 	return []operation{
 		op("ListInstances", "GET", "/instances", c.listInstances),
-		op("CreateInstance", "POST", "/instances", c.createInstance),
-		op("DeleteInstance", "DELETE", "/instances/{instance}", c.onInstance(c.deleteInstance)),
-		op("TagInstance", "POST", "/instances/{instance}/tags/action", c.onInstance(c.tagInstance)),
 		action,
 		op("ListResizeFlavors", "GET", "/instances/{instance}/flavors-resize", c.onInstance(c.listResizeFlavors)),
-		op("ShowAutoScale", "GET", "/instances/{instance}/disk-auto-expansion", c.onInstance(c.showAutoScale)),
-		op("SetAutoScale", "PUT", "/instances/{instance}/disk-auto-expansion", c.onInstance(c.setAutoScale)),
 		op("ListFlavors", "GET", "/flavors/{engine}", c.listFlavors),
 		op("ShowJob", "GET", "/jobs", c.showJob),
-		{service: "ecs", name: "ListSecurityGroups", pattern: "GET /ecs/v2.1/{project}/os-security-groups", run: c.listSecurityGroups},
 	}
 }
 
@@ -103,7 +97,7 @@ func (c *Cloud) instanceFields(in *instance) fields {
 		"private_ips": []string{"192.168.0.10"}, "public_ips": []string{}, "port": 3306, "db_user_name": "root",
 		"vpc_id": "", "subnet_id": "", "security_group_id": "", "maintenance_window": "02:00-06:00", "switch_strategy": "", "time_zone": "UTC",
 		"backup_strategy": fields{"start_time": "01:00-02:00", "keep_days": 7}, "charge_info": fields{"charge_mode": "postPaid"},
-		"tags": append([]tag{}, in.tags...), "disk_encryption_id": "", "associated_with_ddm": false,
+		"tags": []fields{}, "disk_encryption_id": "", "associated_with_ddm": false,
 		"enable_ssl": in.Engine == "PostgreSQL", // always; RDS umn: configuring_ssl_encryption.rst
 	}
 	if in.Type == "Ha" {

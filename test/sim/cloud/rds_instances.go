@@ -11,7 +11,6 @@ import (
 
 // Statuses of an instance. RDS api: querying_db_instances.rst; STORAGE FULL from the umn.
 const (
-	StatusBuild       = "BUILD"
 	StatusActive      = "ACTIVE"
 	StatusModifying   = "MODIFYING"
 	StatusStorageFull = "STORAGE FULL"
@@ -54,8 +53,7 @@ type Instance struct {
 	Created   time.Time
 	Workload  Workload
 	// ReadOnly: the storage is full. RDS umn: scaling_up_storage_space.rst.
-	ReadOnly  bool
-	AutoScale AutoScale
+	ReadOnly bool
 	// Omits are fields that the list of instances leaves out: cpu, mem, size (of the volume), or any other of the first
 	// level. The simulation still knows the values.
 	Omits []string
@@ -73,7 +71,6 @@ type instance struct {
 	Instance
 	samples []sample
 	busy    bool // a job is running
-	tags    []tag
 }
 
 // sample is the raw data of one interval.
@@ -210,12 +207,13 @@ func (c *Cloud) SetWorkload(id string, w Workload) error {
 func (c *Cloud) RemoveInstance(id string) {
 	c.lock()
 	defer c.mu.Unlock()
-	c.removeInstance(id)
+	remove(&c.jobs, func(j *job) bool { return j.Instance == id })
+	remove(&c.instances, func(in *instance) bool { return in.ID == id })
 }
 
 func (c *Cloud) status(in *instance) string {
 	switch {
-	case in.busy && in.Status != StatusBuild:
+	case in.busy:
 		return StatusModifying
 	case in.Status == StatusActive && in.ReadOnly && !c.settings.HideStorageFull:
 		return StatusStorageFull

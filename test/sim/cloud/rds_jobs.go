@@ -23,7 +23,7 @@ type job struct {
 
 // Job is a change that the cloud has begun, whoever requested it.
 type Job struct {
-	Name     string // CreateInstance, DeleteInstance, EnlargeVolume or ResizeFlavor
+	Name     string // EnlargeVolume or ResizeFlavor
 	Instance string // its id
 	To       string // the flavor, or the size in GB; empty if there is none
 	Status   string // Running, Completed or Failed

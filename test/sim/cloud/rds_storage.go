@@ -4,7 +4,6 @@ package simcloud
 
 import (
 	"net/http"
-	"slices"
 	"strconv"
 	"time"
 )
@@ -60,49 +59,4 @@ func (c *Cloud) enlargeVolume(in *instance, size int, now time.Time) reply {
 
 func (c *Cloud) startEnlarge(in *instance, size int, now time.Time) string {
 	return c.startJob(in, "EnlargeVolume", strconv.Itoa(size), c.settings.EnlargeDuration, now, func(in *Instance) { in.VolumeGB = size })
-}
-
-// AutoScale is the policy of the cloud's own storage autoscaling. RDS api: configuring_an_autoscaling_policy.rst.
-type AutoScale struct {
-	On               bool `json:"switch_option"`
-	LimitGB          int  `json:"limit_size"`
-	TriggerThreshold int  `json:"trigger_threshold"` // percent of free space: 10, 15 or 20
-}
-
-func (c *Cloud) showAutoScale(_ *call, in *instance) reply {
-	if !in.AutoScale.On {
-		return jsonReply(http.StatusOK, fields{"switch_option": false})
-	}
-	return jsonReply(http.StatusOK, in.AutoScale)
-}
-
-func (c *Cloud) setAutoScale(q *call, in *instance) reply {
-	var set struct {
-		On *bool `json:"switch_option"`
-		AutoScale
-	}
-	switch err := q.decode(&set); {
-	case err != nil || set.On == nil:
-		return rdsError(http.StatusBadRequest, "DBS.200001", "Parameter error: switch_option.")
-	case !*set.On:
-		in.AutoScale = AutoScale{}
-		return jsonReply(http.StatusOK, fields{})
-	case set.LimitGB < in.VolumeGB || !slices.Contains([]int{10, 15, 20}, set.TriggerThreshold):
-		return rdsError(http.StatusBadRequest, "DBS.200001", "Parameter error: limit_size or trigger_threshold.")
-	}
-	in.AutoScale = AutoScale{On: true, LimitGB: set.LimitGB, TriggerThreshold: set.TriggerThreshold}
-	return jsonReply(http.StatusOK, fields{})
-}
-
-// autoExpand enlarges by 15 % when the free space is at or below the threshold or 10 GB, also when the storage is full.
-// RDS umn: storage_autoscaling.rst.
-func (c *Cloud) autoExpand(in *instance, now time.Time) {
-	size, free := float64(in.VolumeGB), float64(in.VolumeGB)-in.Workload.UsedGB
-	if !in.AutoScale.On || in.busy || in.Status != StatusActive || free > 10 && 100*free/size > float64(in.AutoScale.TriggerThreshold) {
-		return
-	}
-	target := min(in.VolumeGB+(in.VolumeGB*15/100+9)/10*10, in.AutoScale.LimitGB/10*10)
-	if target > in.VolumeGB {
-		c.startEnlarge(in, target, now)
-	}
 }

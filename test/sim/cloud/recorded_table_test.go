@@ -55,7 +55,6 @@ func bodiesOf() []body {
 		// Its zones have other names.
 		{file: "rds-flavors.manual", method: "GET", path: rds + "/flavors/MySQL?version_name=8.0", allowed: []string{`az_desc\.`}},
 		{file: "rds-flavors-resize.manual", method: "GET", path: rds + "/instances/{instance}/flavors-resize"},
-		{file: "rds-disk-auto-expansion-off.captured", method: "GET", path: rds + "/instances/{instance}/disk-auto-expansion"},
 		// The examples are jobs of a new instance; the entities of a change are not documented.
 		{
 			file: "rds-job-running.manual", method: "GET", path: rds + "/jobs?id={job}",
@@ -66,9 +65,6 @@ func bodiesOf() []body {
 			allowed:  []string{`entities.instance is missing`},
 			settings: simcloud.Settings{JobsFail: true}, prepare: enlargedBefore(time.Hour),
 		},
-		{file: "rds-disk-auto-expansion.reply.manual", method: "GET", path: rds + "/instances/{instance}/disk-auto-expansion", prepare: func(c *populated) {
-			c.call(0, "PUT", rds+"/instances/"+c.instance+"/disk-auto-expansion", `{"switch_option":true,"limit_size":4000,"trigger_threshold":10}`)
-		}},
 		{file: "rds-job-reboot-completed.manual", method: "GET", path: rds + "/jobs?id={job}"},
 		jobOf(enlarged("rds-enlarge-volume.reply.manual", 120, simcloud.Settings{})),
 		jobOf(body{file: "rds-resize-flavor.reply.manual", method: "POST", path: rds + "/instances/{instance}/action", sent: resize("rds.mysql.n1.xlarge.4")}),
@@ -76,15 +72,12 @@ func bodiesOf() []body {
 		enlarged("rds-error-DBS.200452.captured", 120, refused("EnlargeVolume", "DBS.200452", 409)),
 		{file: "rds-error-DBS.280239.captured", method: "POST", path: rds + "/instances/{instance}/action", sent: resize("rds.mysql.none"), settings: refused("ResizeFlavor", "DBS.280239", 400)},
 		{file: "smn-topic-create.reply.manual", method: "POST", path: smnv + "/topics", sent: `{"name":"another"}`},
-		{file: "smn-topic.manual", method: "GET", path: smnv + "/topics/{topic}"},
 		{file: "smn-topics.manual", method: "GET", path: smnv + "/topics"},
-		{file: "smn-topic-update.reply.manual", method: "PUT", path: smnv + "/topics/{topic}", sent: `{"display_name":"other"}`},
 		{file: "smn-topic-delete.reply.manual", method: "DELETE", path: smnv + "/topics/{topic}"},
 		{file: "smn-subscription-create.reply.manual", method: "POST", path: smnv + "/topics/{topic}/subscriptions", sent: `{"protocol":"https","endpoint":"https://other.example.com/smn"}`},
-		{file: "smn-subscriptions.manual", method: "GET", path: smnv + "/subscriptions"},
 		{file: "smn-subscriptions-of-topic.manual", method: "GET", path: smnv + "/topics/{topic}/subscriptions"},
 		{file: "smn-subscription-delete.reply.manual", method: "DELETE", path: smnv + "/subscriptions/{subscription}"},
-		{file: "smn-error-404.manual", method: "GET", path: smnv + "/topics/urn:smn:eu-de:00000000000000000000000000000001:none"},
+		{file: "smn-error-404.manual", method: "DELETE", path: smnv + "/topics/urn:smn:eu-de:00000000000000000000000000000001:none"},
 	}
 }
 

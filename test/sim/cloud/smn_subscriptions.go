@@ -101,10 +101,10 @@ func private(endpoint string) bool {
 	return ip != nil && (ip.IsLoopback() || ip.IsPrivate() || ip.IsLinkLocalUnicast() || ip.IsUnspecified())
 }
 
-func (c *Cloud) listSubscriptions(q *call, topic string) reply {
+func (c *Cloud) listSubscriptions(q *call, t *topic) reply {
 	var of []*subscription
 	for _, s := range c.subscriptions { // oldest first
-		if topic == "" || s.TopicURN == topic {
+		if s.TopicURN == t.URN {
 			of = append(of, s)
 		}
 	}

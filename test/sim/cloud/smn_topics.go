@@ -12,7 +12,7 @@ import (
 // Topic is an SMN topic.
 type Topic struct {
 	URN, Name, DisplayName string
-	Created, Updated       time.Time
+	Created                time.Time
 }
 
 type topic struct {
@@ -33,14 +33,9 @@ func (c *Cloud) smnOperations() []operation {
 	return []operation{
 		op("CreateTopic", "POST", "/topics", c.createTopic),
 		op("ListTopics", "GET", "/topics", c.listTopics),
-		op("ShowTopic", "GET", "/topics/{topic}", c.onTopic(c.showTopic)),
-		op("UpdateTopic", "PUT", "/topics/{topic}", c.onTopic(c.updateTopic)),
 		op("DeleteTopic", "DELETE", "/topics/{topic}", c.onTopic(c.deleteTopic)),
 		op("Subscribe", "POST", "/topics/{topic}/subscriptions", c.onTopic(c.subscribe)),
-		op("ListTopicSubscriptions", "GET", "/topics/{topic}/subscriptions", c.onTopic(func(q *call, t *topic) reply {
-			return c.listSubscriptions(q, t.URN)
-		})),
-		op("ListSubscriptions", "GET", "/subscriptions", func(q *call) reply { return c.listSubscriptions(q, "") }),
+		op("ListTopicSubscriptions", "GET", "/topics/{topic}/subscriptions", c.onTopic(c.listSubscriptions)),
 		op("DeleteSubscription", "DELETE", "/subscriptions/{subscription}", c.deleteSubscription),
 	}
 }
@@ -90,7 +85,7 @@ func (c *Cloud) createTopic(q *call) reply {
 		}
 		status = http.StatusCreated
 		c.topics = append(c.topics, &topic{id: hexID(32), Topic: Topic{
-			URN: urn, Name: in.Name, DisplayName: in.DisplayName, Created: q.now, Updated: q.now,
+			URN: urn, Name: in.Name, DisplayName: in.DisplayName, Created: q.now,
 		}})
 	}
 	return jsonReply(status, fields{"request_id": hexID(32), "topic_urn": urn})
@@ -99,7 +94,7 @@ func (c *Cloud) createTopic(q *call) reply {
 func (t *topic) fields() fields {
 	return fields{
 		"topic_urn": t.URN, "name": t.Name, "display_name": t.DisplayName, "push_policy": 0, "topic_id": t.id, "enterprise_project_id": "0",
-		"create_time": t.Created.UTC().Format(time.RFC3339), "update_time": t.Updated.UTC().Format(time.RFC3339),
+		"create_time": t.Created.UTC().Format(time.RFC3339), "update_time": t.Created.UTC().Format(time.RFC3339),
 	}
 }
 
@@ -121,23 +116,6 @@ func (c *Cloud) listTopics(q *call) reply {
 		rows = append(rows, c.topics[len(c.topics)-1-i].fields()) // newest first
 	}
 	return jsonReply(http.StatusOK, fields{"request_id": hexID(32), "topic_count": len(c.topics), "topics": rows})
-}
-
-func (c *Cloud) showTopic(_ *call, t *topic) reply {
-	f := t.fields()
-	f["request_id"] = hexID(32)
-	return jsonReply(http.StatusOK, f)
-}
-
-func (c *Cloud) updateTopic(q *call, t *topic) reply {
-	var in struct {
-		DisplayName *string `json:"display_name"`
-	}
-	if err := q.decode(&in); err != nil || in.DisplayName == nil || len(*in.DisplayName) > 192 {
-		return smnError(http.StatusBadRequest, "0003", "The display name is missing or longer than 192 bytes")
-	}
-	t.DisplayName, t.Updated = *in.DisplayName, q.now
-	return requestID()
 }
 
 func requestID() reply { return jsonReply(http.StatusOK, fields{"request_id": hexID(32)}) }
