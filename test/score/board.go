@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// board is the result for one kind of rules.
+// board holds everything that the page shows.
 type board struct {
 	rules  []described // this project's first
 	groups []group     // with scores
@@ -16,28 +16,16 @@ type board struct {
 // described is what the page says of a rule.
 type described struct{ Name, Does, Source string }
 
-// boards holds everything that the page shows.
-type boards struct{ Storage, Flavors board }
-
 // compute runs all rules against all loads.
-func compute(report func(group, load string)) (b boards, err error) {
-	b.Storage.rules, b.Flavors.rules = describe(storageRules()), describe(flavorRules())
-	if b.Storage.groups, err = storageLoads(); err != nil {
+func compute(report func(group, load string)) (b board, err error) {
+	for _, r := range rules() {
+		b.rules = append(b.rules, r.described)
+	}
+	if b.groups, err = loads(); err != nil {
 		return b, err
 	}
-	if b.Flavors.groups, err = flavorLoads(); err != nil {
-		return b, err
-	}
-	judge(b.Storage.groups, storageRules, replayVolume, report)
-	judge(b.Flavors.groups, flavorRules, replayServer, report)
+	judge(b.groups, report)
 	return b, nil
-}
-
-func describe[R any](rules []named[R]) (all []described) {
-	for _, r := range rules {
-		all = append(all, r.described)
-	}
-	return all
 }
 
 // score returns the score of a rule at a load, or an error if there is no such rule or load.
@@ -88,9 +76,6 @@ func exceptions() []exception {
 		{"40 disks, at most 88 % used",
 			[]string{"steps of 10 GB", "OTC", "AWS, every 6 hours", "AWS, 4 a day", "Alibaba DAS", "pvc-autoresizer"},
 			"No rule knows that these disks stay between the two alarms, so rds-autopilot grows each of them once, for nothing"},
-		{"VASIM", []string{"VPA"},
-			"Both series are steady, which suits a percentile of days. rds-autopilot doubles twice, because the load passes 90 % of 16 vCPUs " +
-				"for 15 minutes, and it never goes back. On the AWS series VPA makes 3 to 9 times as many restarts, because it also follows quiet days down"},
 	}
 }
 

@@ -13,9 +13,9 @@ import (
 //go:embed testdata/*.csv
 var measurements embed.FS
 
-// series is a demand, one value a minute, for a volume in GB or for an instance in vCPUs.
+// series is a demand in GB, one value a minute.
 type series struct {
-	size   int // GB or vCPUs at the beginning
+	size   int // of the volume in GB at the beginning
 	demand []float64
 }
 
@@ -32,7 +32,7 @@ type group struct {
 	loads       []load
 }
 
-func storageLoads() ([]group, error) {
+func loads() ([]group, error) {
 	disks, err := realDisks()
 	if err != nil {
 		return nil, err
@@ -88,41 +88,6 @@ func spikes(base, more float64, minutes int) []float64 {
 	return demand
 }
 
-func flavorLoads() ([]group, error) {
-	cpu, err := columns("cpu.csv")
-	if err != nil {
-		return nil, err
-	}
-	vasim, err := columns("vasim.csv")
-	if err != nil {
-		return nil, err
-	}
-	// on returns the columns as load on instances of so many vCPUs. A value of 1 is so many vCPUs.
-	on := func(name string, vcpus int, columns [][]float64, value float64) load {
-		l := load{name: name}
-		for _, column := range columns {
-			s := series{size: vcpus}
-			for _, x := range column {
-				for range 5 {
-					s.demand = append(s.demand, value*x)
-				}
-			}
-			l.series = append(l.series, s)
-		}
-		return l
-	}
-	const four = 4 / 100.0
-	recorded := group{name: "Recorded series", about: "14 days of two databases and eight servers of AWS, as percentages of 4 vCPUs, and 8 days of two containers (VASIM) on 8 vCPUs. A database that can do no more shows 100 %, whatever it would need, so two columns multiply the load.", loads: []load{
-		on("2 RDS", 4, cpu[:2], four), on("2 RDS, 4 times the load", 4, cpu[:2], 4*four),
-		on("8 EC2", 4, cpu[2:], four), on("8 EC2, twice the load", 4, cpu[2:], 2*four), on("VASIM", 8, vasim, 1),
-	}}
-	short := group{name: "Spikes", about: "4 vCPUs at 40 %, and every six hours for three days a demand of 150 %."}
-	for _, minutes := range []int{2, 10, 30} {
-		short.loads = append(short.loads, load{name: fmt.Sprintf("CPU for %d minutes", minutes), series: []series{{4, spikes(1.6, 4.4, minutes)}}})
-	}
-	return []group{recorded, short}, nil
-}
-
 // realDisks returns the used space of each disk of the extract, one value a minute, as the difference to its highest
 // value in percent.
 func realDisks() ([]series, error) {
@@ -147,21 +112,6 @@ func realDisks() ([]series, error) {
 		disks = append(disks, s)
 	}
 	return disks, nil
-}
-
-// columns returns the columns of a file whose first line has their names.
-func columns(file string) ([][]float64, error) {
-	rows, err := table(file)
-	if err != nil {
-		return nil, err
-	}
-	all := make([][]float64, len(rows[0]))
-	for _, row := range rows[1:] {
-		for i, value := range row {
-			all[i] = append(all[i], value)
-		}
-	}
-	return all, nil
 }
 
 // table returns the numbers of a file; 0 for a cell that holds a name.

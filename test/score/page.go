@@ -16,30 +16,16 @@ var pageText string
 type file struct{ name, text string }
 
 // render returns the page and its picture.
-func (b boards) render() ([]file, error) {
+func (b board) render() ([]file, error) {
 	text, err := template.New("page").Funcs(template.FuncMap{
-		"rules":  func(b board) string { return b.ruleTable() },
-		"tables": func(b board) string { return b.tables() },
+		"rules":  b.ruleTable,
+		"tables": b.tables,
 		"score": func(measure int, rule, load string) (string, error) {
-			for _, b := range []board{b.Storage, b.Flavors} {
-				if s, err := b.score(load, rule); err == nil {
-					return thousands(s[measure]), nil
-				}
-			}
-			return "", fmt.Errorf("no score of %q at %q", rule, load)
+			s, err := b.score(load, rule)
+			return thousands(s[measure]), err
 		},
-		"loads": func(b board) (n int) {
-			for _, g := range b.groups {
-				n += len(g.loads)
-			}
-			return n
-		},
-		"best": func(b board) (n int) {
-			for _, g := range b.groups {
-				n += len(g.loads)
-			}
-			return n - len(b.dominated())
-		},
+		"loads":      b.count,
+		"best":       func() int { return b.count() - len(b.dominated()) },
 		"exceptions": exceptions,
 		"joined":     func(names []string) string { return strings.Join(names, "; ") },
 	}).Parse(pageText)
@@ -47,10 +33,18 @@ func (b boards) render() ([]file, error) {
 		return nil, fmt.Errorf("parse the text of the scoreboard: %w", err)
 	}
 	var page strings.Builder
-	if err := text.Execute(&page, b); err != nil {
+	if err := text.Execute(&page, nil); err != nil {
 		return nil, fmt.Errorf("write the text of the scoreboard: %w", err)
 	}
 	return []file{{"docs/scoreboard.md", page.String()}, {"docs/images/scoreboard.svg", b.plot()}}, nil
+}
+
+// count returns the number of loads.
+func (b board) count() (n int) {
+	for _, g := range b.groups {
+		n += len(g.loads)
+	}
+	return n
 }
 
 // ruleTable returns the table of what the rules do.

@@ -21,21 +21,15 @@ type point struct {
 	x, y, labelY float64
 }
 
-// plot returns the picture: for each kind of rules, the exposed minutes against what is unused, one point per rule. The
-// axis of the minutes is logarithmic, with a 0.
-func (b boards) plot() string {
+// plot returns the picture: the minutes read-only against what is unused, one point per rule. The axis of the minutes is
+// logarithmic, with a 0.
+func (b board) plot() string {
 	var out strings.Builder
+	scores := b.groups[0].sum()
 	fmt.Fprintf(&out, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" role="img" font-family="sans-serif" font-size="12">
-<title>Minutes read-only or at 90 %% CPU against unused space or vCPUs, one point per rule; docs/scoreboard.md has the numbers</title>
+<title>Minutes read-only against unused space, one point per rule; docs/scoreboard.md has the numbers</title>
 <rect width="100%%" height="100%%" fill="#fff"/>
-`, 2*panelWidth, panelHeight)
-	panel(&out, 0, "Storage: 40 disks, fills of 5 to 60 GB/h", "minutes read-only", "GB·days unused", b.Storage.rules, b.Storage.groups[0].sum())
-	panel(&out, panelWidth, "CPU: 12 recorded series", "minutes at 90 % CPU or more", "vCPU·hours unused", b.Flavors.rules, b.Flavors.groups[0].sum())
-	out.WriteString("</svg>\n")
-	return out.String()
-}
-
-func panel(out *strings.Builder, left int, title, yLabel, xLabel string, rules []described, scores []score) {
+`, panelWidth, panelHeight)
 	const width, height = panelWidth - marginLeft - 130, panelHeight - marginTop - marginBottom
 	maxX, maxY := 0.0, 0.0
 	for _, s := range scores {
@@ -46,38 +40,40 @@ func panel(out *strings.Builder, left int, title, yLabel, xLabel string, rules [
 		unit /= 2
 	}
 	decades := math.Ceil(math.Log10(maxY + 1))
-	x0, y0 := float64(left+marginLeft), float64(marginTop+height)
+	x0, y0 := float64(marginLeft), float64(marginTop+height)
 	atX := func(v float64) float64 { return x0 + v/maxX*width }
 	atY := func(v float64) float64 { return y0 - math.Log10(v+1)/decades*height }
-	fmt.Fprintf(out, `<text x="%d" y="22" font-size="14" font-weight="bold">%s</text>`+"\n", left+14, title)
-	fmt.Fprintf(out, `<text x="%d" y="40">%s (logarithmic), less is better</text>`+"\n", left+14, yLabel)
-	fmt.Fprintf(out, `<text x="%.0f" y="%d" text-anchor="middle">%s, less is better</text>`+"\n", x0+width/2, panelHeight-8, xLabel)
+	out.WriteString(`<text x="14" y="22" font-size="14" font-weight="bold">40 disks, fills of 5 to 60 GB/h</text>` + "\n")
+	out.WriteString(`<text x="14" y="40">minutes read-only (logarithmic), less is better</text>` + "\n")
+	fmt.Fprintf(&out, `<text x="%.0f" y="%d" text-anchor="middle">GB·days unused, less is better</text>`+"\n", x0+width/2, panelHeight-8)
 	for d := range int(decades) + 1 {
 		v := math.Pow(10, float64(d))
 		if d == 0 {
 			v = 0
 		}
-		fmt.Fprintf(out, `<path d="M%.0f %.1fh%d" stroke="#ddd"/><text x="%.0f" y="%.1f" text-anchor="end">%s</text>`+"\n",
+		fmt.Fprintf(&out, `<path d="M%.0f %.1fh%d" stroke="#ddd"/><text x="%.0f" y="%.1f" text-anchor="end">%s</text>`+"\n",
 			x0, atY(v), width, x0-6, atY(v)+4, thousands(v))
 	}
 	for v := 0.0; v <= maxX; v += unit {
-		fmt.Fprintf(out, `<path d="M%.1f %dv%d" stroke="#ddd"/><text x="%.1f" y="%.0f" text-anchor="middle">%s</text>`+"\n",
+		fmt.Fprintf(&out, `<path d="M%.1f %dv%d" stroke="#ddd"/><text x="%.1f" y="%.0f" text-anchor="middle">%s</text>`+"\n",
 			atX(v), marginTop, height, atX(v), y0+16, thousands(v))
 	}
 	var points []point
 	for i, s := range scores {
-		points = append(points, point{rules[i].Name, atX(s[unused]), atY(s[exposed]), atY(s[exposed])})
+		points = append(points, point{b.rules[i].Name, atX(s[unused]), atY(s[exposed]), atY(s[exposed])})
 	}
 	place(points)
 	for _, p := range points {
 		fill, weight := "#57606a", "normal"
-		if p.name == rules[0].Name {
+		if p.name == us {
 			fill, weight = "#0969da", "bold"
 		}
-		fmt.Fprintf(out, `<circle cx="%.1f" cy="%.1f" r="4" fill="%s"/><path d="M%.1f %.1fL%.1f %.1f" stroke="%s" stroke-width=".5"/>`,
+		fmt.Fprintf(&out, `<circle cx="%.1f" cy="%.1f" r="4" fill="%s"/><path d="M%.1f %.1fL%.1f %.1f" stroke="%s" stroke-width=".5"/>`,
 			p.x, p.y, fill, p.x, p.y, p.x+10, p.labelY, fill)
-		fmt.Fprintf(out, `<text x="%.1f" y="%.1f" fill="%s" font-weight="%s">%s</text>`+"\n", p.x+12, p.labelY+4, fill, weight, p.name)
+		fmt.Fprintf(&out, `<text x="%.1f" y="%.1f" fill="%s" font-weight="%s">%s</text>`+"\n", p.x+12, p.labelY+4, fill, weight, p.name)
 	}
+	out.WriteString("</svg>\n")
+	return out.String()
 }
 
 // place moves labels up or down that would cover a label before them or a point.

@@ -12,11 +12,11 @@ import (
 // score is what a rule made of a load. Less is better in each measure. There is no single number.
 type score [3]float64
 
-// The measures. The words in parentheses are for CPU.
+// The measures.
 const (
-	exposed = iota // minutes read-only (minutes at 90 % CPU or more)
-	changes        // growths (restarts)
-	unused         // GB·days (vCPU·hours) that were there and not used
+	exposed = iota // minutes read-only
+	changes        // growths
+	unused         // GB·days that were there and not used
 )
 
 func (s *score) add(x score) {
@@ -52,8 +52,7 @@ func thousands(x float64) string {
 }
 
 // judge runs all rules against all loads of the groups and enters the scores. report is called after each load.
-func judge[R any](groups []group, rules func() []named[R], replay func(size int, demand []float64, r R) score,
-	report func(group, load string)) {
+func judge(groups []group, report func(group, load string)) {
 	for _, g := range groups {
 		for i := range g.loads {
 			l := &g.loads[i]
@@ -62,7 +61,7 @@ func judge[R any](groups []group, rules func() []named[R], replay func(size int,
 			for n, s := range l.series {
 				run.Go(func() {
 					for _, r := range rules() {
-						scores[n] = append(scores[n], replay(s.size, s.demand, r.rule))
+						scores[n] = append(scores[n], replayVolume(s.size, s.demand, r.rule))
 					}
 				})
 			}

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"maps"
 	"os"
 	"sync"
 	"testing"
@@ -12,9 +11,9 @@ import (
 )
 
 // computed returns the boards, which take some seconds and which all tests share.
-var computed = sync.OnceValues(func() (boards, error) { return compute(func(string, string) {}) })
+var computed = sync.OnceValues(func() (board, error) { return compute(func(string, string) {}) })
 
-func scores(t *testing.T) boards {
+func scores(t *testing.T) board {
 	t.Helper()
 	b, err := computed()
 	if err != nil {
@@ -44,9 +43,7 @@ func TestExceptionsAreTheLoadsAtWhichAnotherRuleDominates(t *testing.T) {
 	for _, e := range exceptions() {
 		listed[e.Load] = e.Rules
 	}
-	dominated := b.Storage.dominated()
-	maps.Copy(dominated, b.Flavors.dominated())
-	if diff := cmp.Diff(listed, dominated); diff != "" {
+	if diff := cmp.Diff(listed, b.dominated()); diff != "" {
 		t.Errorf("Improve the rule, or change exceptions (-exceptions +dominated):\n%s", diff)
 	}
 }

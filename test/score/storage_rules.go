@@ -4,8 +4,8 @@ package main
 
 import "github.com/mcsps/rds-autopilot/autopilot"
 
-// storageRules returns the rules, this project's first. A rule has the state of one volume, so each volume needs new ones.
-func storageRules() []named[storageRule] {
+// rules returns the rules, this project's first. A rule has the state of one volume, so each volume needs new ones.
+func rules() []named {
 	free := func(percent, gb float64) func(int, float64) bool {
 		return func(sizeGB int, usedGB float64) bool {
 			return float64(sizeGB)-usedGB <= max(gb, percent/100*float64(sizeGB))
@@ -15,11 +15,11 @@ func storageRules() []named[storageRule] {
 		return func(_ *volume, sizeGB int) int { return sizeGB + max(leastGB, (sizeGB*percent+99)/100) }
 	}
 	at90 := free(10, 0)
-	rule := func(r storageRule, name, does, source string) named[storageRule] {
-		return named[storageRule]{described{name, does, source}, r}
+	rule := func(r storageRule, name, does, source string) named {
+		return named{described{name, does, source}, r}
 	}
-	return []named[storageRule]{
-		rule(newStorageService(), us, "the defaults of this version", "[decisions](decisions.md#storage-sizes)"),
+	return []named{
+		rule(newService(), us, "the defaults of this version", "[decisions](decisions.md#storage-sizes)"),
 		rule(&stepRule{values: 5, isShort: at90, step: tens(at90)}, "steps of 10 GB",
 			"at 90 % for 5 minutes +10 GB, as often as it takes to be below 90 %",
 			"the [archived operator](other-scalers.md#the-autopilot-of-the-archived-operator), improved: the real one waits for 15 minutes, and adds 10 GB also when the alarm ends"),
@@ -47,9 +47,9 @@ const (
 )
 
 // named is a rule with what the page says of it.
-type named[R any] struct {
+type named struct {
 	described
-	rule R
+	rule storageRule
 }
 
 // stepRule grows a volume by a step when it is short. After a growth of the last hour it acts on the first newer value,
