@@ -3,11 +3,6 @@
 package k8s_test
 
 import (
-	"bufio"
-	"bytes"
-	"context"
-	"io"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -94,49 +89,6 @@ func TestIndexesFollowTheStatus(t *testing.T) {
 	eventually(t, "its signing certificate is known", func() bool { return c.SignedBefore(cert) })
 	if c.SignedBefore("") || c.SignedBefore(cert+"x") {
 		t.Error("another certificate is known too")
-	}
-}
-
-// withoutBookmarks is a proxy that drops the bookmarks of watches.
-type withoutBookmarks struct{ http.RoundTripper }
-
-func (p withoutBookmarks) RoundTrip(r *http.Request) (*http.Response, error) {
-	resp, err := p.RoundTripper.RoundTrip(r)
-	if err != nil || !r.URL.Query().Has("watch") {
-		return resp, err
-	}
-	from := resp.Body
-	reader, writer := io.Pipe()
-	context.AfterFunc(r.Context(), func() { _ = reader.Close() })
-	go func() {
-		lines := bufio.NewReader(from)
-		for {
-			line, err := lines.ReadBytes('\n')
-			if err == nil && !bytes.Contains(line, []byte(`"BOOKMARK"`)) {
-				_, err = writer.Write(line)
-			}
-			if err != nil {
-				_ = writer.CloseWithError(err)
-				return
-			}
-		}
-	}()
-	resp.Body = struct {
-		io.Reader
-		io.Closer
-	}{reader, from}
-	return resp, nil
-}
-
-func TestCacheIsCompleteWhenAProxyDropsBookmarks(t *testing.T) {
-	t.Parallel()
-	k := newKube(t)
-	k.service.Wrap(func(rt http.RoundTripper) http.RoundTripper { return withoutBookmarks{rt} })
-	c := k.connect(t, k.namespace)
-	k.createRds(t, c, "shop")
-	run(t, c)
-	if c.Target(k.namespace, "shop") == nil {
-		t.Error("the cache lacks the Rds")
 	}
 }
 

@@ -167,38 +167,6 @@ func TestRequestsEndAfterFifteenSecondsWithoutAnAnswer(t *testing.T) {
 	})
 }
 
-func TestOnlyTheAPIServersOwn404MeansGone(t *testing.T) {
-	for _, c := range []struct {
-		name string
-		code int
-		body string
-		gone bool
-	}{
-		{"no such object", 404, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"rdss.otc.mcsps.de \"one\" not found",` +
-			`"reason":"NotFound","details":{"name":"one","group":"otc.mcsps.de","kind":"rdss"},"code":404}`, true},
-		{"a path nobody serves", 404, "404 page not found", false},
-		{"a proxy's page", 404, "<html>not here</html>", false},
-		{"a proxy's JSON", 404, `{"error":"not found"}`, false},
-		{"not allowed", 403, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`, false},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			cluster, err := connect(t, func(r *http.Request) (int, string) {
-				if strings.HasSuffix(r.URL.Path, "/one") {
-					return c.code, c.body
-				}
-				return empty(r)
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, err = cluster.LiveTarget(t.Context(), "db", "one")
-			if err == nil || errors.Is(err, autopilot.ErrGone) != c.gone {
-				t.Errorf("error is %v", err)
-			}
-		})
-	}
-}
-
 // targetOf40GB is a target as it was read.
 func targetOf40GB() *autopilot.Target {
 	return &autopilot.Target{Namespace: "db", Name: "one", UID: "uid", Wanted: autopilot.Wanted{VolumeGB: 40}}

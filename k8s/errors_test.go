@@ -37,12 +37,13 @@ func TestWrapErrorReturnsTheDomainsErrors(t *testing.T) {
 		changed bool
 		refused bool
 	}{
-		"gone":      {err: apierrors.NewNotFound(kind, "a"), gone: true},
-		"conflict":  {err: apierrors.NewConflict(kind, "a", errors.New("changed")), changed: true},
-		"forbidden": {err: apierrors.NewForbidden(kind, "a", errors.New("a policy")), refused: true},
-		"webhook":   {err: apierrors.NewInternalError(errors.New("failed calling webhook")), refused: true},
-		"overload":  {err: apierrors.NewTooManyRequests("busy", 1)},
-		"network":   {err: io.ErrUnexpectedEOF},
+		"gone":                     {err: apierrors.NewNotFound(kind, "a"), gone: true},
+		"a proxy's page not found": {err: apierrors.NewGenericServerResponse(404, "get", kind, "a", "<html>", 0, true)},
+		"conflict":                 {err: apierrors.NewConflict(kind, "a", errors.New("changed")), changed: true},
+		"forbidden":                {err: apierrors.NewForbidden(kind, "a", errors.New("a policy")), refused: true},
+		"webhook":                  {err: apierrors.NewInternalError(errors.New("failed calling webhook")), refused: true},
+		"overload":                 {err: apierrors.NewTooManyRequests("busy", 1)},
+		"network":                  {err: io.ErrUnexpectedEOF},
 	} {
 		err := wrapError(tc.err, "patch %s", "a")
 		refusal, refused := errors.AsType[*autopilot.RefusedError](err)

@@ -122,30 +122,21 @@ func TestFindAccountReadsCloudsYAML(t *testing.T) {
 		}
 	}
 	t.Setenv("OS_CLIENT_CONFIG_FILE", path)
+	filed := account{
+		authURL: "https://iam.file/v3/", userName: "filed", password: "filed-secret", domainID: "dom-id",
+		projectName: "eu-nl_shop", region: "eu-nl", caFile: "ca.pem",
+	}
+	elsewhere, mine := filed, filed
+	elsewhere.authURL = "http://sim/v3/"
+	mine.userName, mine.password = "me", "mine"
 	tests := map[string]struct {
 		env  map[string]string
 		want account
 	}{
-		"a file alone, with cacert and the domain of the user": {
-			map[string]string{"OS_CLOUD": "shop"},
-			account{
-				authURL: "https://iam.file/v3/", userName: "filed", password: "filed-secret", domainID: "dom-id",
-				projectName: "eu-nl_shop", region: "eu-nl", caFile: "ca.pem",
-			},
-		},
-		"OS_AUTH_URL replaces the file's URL": {
-			map[string]string{"OS_CLOUD": "shop", "OS_AUTH_URL": "http://sim/v3"},
-			account{
-				authURL: "http://sim/v3/", userName: "filed", password: "filed-secret", domainID: "dom-id",
-				projectName: "eu-nl_shop", region: "eu-nl", caFile: "ca.pem",
-			},
-		},
+		"a file alone, with cacert and the domain of the user": {map[string]string{"OS_CLOUD": "shop"}, filed},
+		"OS_AUTH_URL replaces the file's URL":                  {map[string]string{"OS_CLOUD": "shop", "OS_AUTH_URL": "http://sim/v3"}, elsewhere},
 		"user and password of the environment": {
-			map[string]string{"OS_CLOUD": "shop", "OS_USERNAME": "me", "OS_PASSWORD": "mine"},
-			account{
-				authURL: "https://iam.file/v3/", userName: "me", password: "mine", domainID: "dom-id",
-				projectName: "eu-nl_shop", region: "eu-nl", caFile: "ca.pem",
-			},
+			map[string]string{"OS_CLOUD": "shop", "OS_USERNAME": "me", "OS_PASSWORD": "mine"}, mine,
 		},
 		"access key beside auth, as python-otcextensions reads it": {
 			map[string]string{"OS_CLOUD": "keys-beside-auth"},
