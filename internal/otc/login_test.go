@@ -13,41 +13,35 @@ import (
 
 func TestFindServicesReturnsTheBaseURLOfEachService(t *testing.T) {
 	const id = fakeProject
-	full := map[string]string{
-		"smnv2": "https://smn.eu-de.otc.t-systems.com:443/v2/" + id, "rdsv3": "https://rds.eu-de.otc.t-systems.com/rds/v3/" + id,
-		"cesv1": "https://ces.eu-de.otc.t-systems.com/V1.0/" + id,
-	}
+	const ours = "smnv2=https://smn.eu-de.otc.t-systems.com:443/v2/" + id + " rdsv3=https://rds.eu-de.otc.t-systems.com/rds/v3/" + id
+	const full = ours + " cesv1=https://ces.eu-de.otc.t-systems.com/V1.0/" + id
+	const ces = "https://ces.example/V1.0/" + id + "/"
 	tests := map[string]struct {
-		catalogue map[string]string
-		overrides map[string]string
+		catalogue string // type=URL or type=region|URL
+		override  string // service=URL
 		service   service
 		want      string
 		err       string
 	}{
-		"SMN, the catalogue's port kept": {full, nil, serviceSMN, "https://smn.eu-de.otc.t-systems.com:443/v2/" + id + "/notifications/", ""},
-		"RDS, the catalogue's path kept": {full, nil, serviceRDS, "https://rds.eu-de.otc.t-systems.com/rds/v3/" + id + "/", ""},
-		"Cloud Eye by cesv1":             {full, nil, serviceCES, "https://ces.eu-de.otc.t-systems.com/V1.0/" + id + "/", ""},
-		"Cloud Eye by ces, without a path": {
-			map[string]string{"smnv2": full["smnv2"], "rdsv3": full["rdsv3"], "ces": "https://ces.example"}, nil,
-			serviceCES, "https://ces.example/V1.0/" + id + "/", "",
-		},
-		"Cloud Eye derived from block storage": {
-			map[string]string{"smnv2": full["smnv2"], "rdsv3": full["rdsv3"], "volumev2": "https://evs.eu-de.otc.t-systems.com/v2/" + id}, nil,
-			serviceCES, "https://ces.eu-de.otc.t-systems.com/V1.0/" + id + "/", "",
-		},
-		"no Cloud Eye at all":              {map[string]string{"smnv2": full["smnv2"], "rdsv3": full["rdsv3"]}, nil, serviceCES, "", "--endpoint ces=URL"},
-		"given, the catalogue's path kept": {full, map[string]string{"rds": "http://localhost:1234"}, serviceRDS, "http://localhost:1234/rds/v3/" + id + "/", ""},
-		"given, and not in the catalogue":  {map[string]string{"smnv2": full["smnv2"], "rdsv3": full["rdsv3"]}, map[string]string{"ces": "https://ces.example"}, serviceCES, "https://ces.example/V1.0/" + id + "/", ""},
-		"given for an unknown service":     {full, map[string]string{"ecs": "https://x"}, serviceSMN, "", "endpoint ecs: no such service"},
-		"given without a scheme":           {full, map[string]string{"smn": "smn.example"}, serviceSMN, "", "endpoint smn: not an http(s) URL"},
-		"an entry of another region":       {map[string]string{"smnv2": "eu-nl https://smn.nl", "rdsv3": full["rdsv3"], "cesv1": full["cesv1"]}, nil, serviceSMN, "", "--endpoint smn=URL"},
-		"an entry of all regions":          {map[string]string{"smnv2": "* https://smn.all", "rdsv3": full["rdsv3"], "cesv1": full["cesv1"]}, nil, serviceSMN, "https://smn.all/v2/" + id + "/notifications/", ""},
+		"SMN, the catalogue's port kept":       {full, "", serviceSMN, "https://smn.eu-de.otc.t-systems.com:443/v2/" + id + "/notifications/", ""},
+		"RDS, the catalogue's path kept":       {full, "", serviceRDS, "https://rds.eu-de.otc.t-systems.com/rds/v3/" + id + "/", ""},
+		"Cloud Eye by cesv1":                   {full, "", serviceCES, "https://ces.eu-de.otc.t-systems.com/V1.0/" + id + "/", ""},
+		"Cloud Eye by ces, without a path":     {ours + " ces=https://ces.example", "", serviceCES, ces, ""},
+		"Cloud Eye derived from block storage": {ours + " volumev2=https://evs.eu-de.otc.t-systems.com/v2/" + id, "", serviceCES, "https://ces.eu-de.otc.t-systems.com/V1.0/" + id + "/", ""},
+		"no Cloud Eye at all":                  {ours, "", serviceCES, "", "--endpoint ces=URL"},
+		"given, the catalogue's path kept":     {full, "rds=http://localhost:1234", serviceRDS, "http://localhost:1234/rds/v3/" + id + "/", ""},
+		"given, and not in the catalogue":      {ours, "ces=https://ces.example", serviceCES, ces, ""},
+		"given for an unknown service":         {full, "ecs=https://x", serviceSMN, "", "endpoint ecs: no such service"},
+		"given without a scheme":               {full, "smn=smn.example", serviceSMN, "", "endpoint smn: not an http(s) URL"},
+		"an entry of another region":           {strings.Replace(full, "smnv2=", "smnv2=eu-nl|", 1), "", serviceSMN, "", "--endpoint smn=URL"},
+		"an entry of all regions":              {strings.Replace(full, "smnv2=", "smnv2=*|", 1), "", serviceSMN, "https://smn.eu-de.otc.t-systems.com:443/v2/" + id + "/notifications/", ""},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			var catalogue tokens.ServiceCatalog
-			for kind, where := range tt.catalogue {
-				region, url, found := strings.Cut(where, " ")
+			for entry := range strings.FieldsSeq(tt.catalogue) {
+				kind, where, _ := strings.Cut(entry, "=")
+				region, url, found := strings.Cut(where, "|")
 				if !found {
 					region, url = "eu-de", where
 				}
@@ -58,18 +52,13 @@ func TestFindServicesReturnsTheBaseURLOfEachService(t *testing.T) {
 			p := &golangsdk.ProviderClient{EndpointLocator: func(o golangsdk.EndpointOpts) (string, error) {
 				return openstack.V3EndpointURL(&catalogue, o)
 			}}
-			bases, err := findServices(p, id, "eu-de", tt.overrides)
-			if tt.err != "" {
-				if err == nil || !strings.Contains(err.Error(), tt.err) {
-					t.Fatalf("err = %v, want %q", err, tt.err)
-				}
-				return
+			overrides := map[string]string{}
+			if name, url, given := strings.Cut(tt.override, "="); given {
+				overrides[name] = url
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			if bases[tt.service] != tt.want {
-				t.Errorf("got  %s\nwant %s", bases[tt.service], tt.want)
+			bases, err := findServices(p, id, "eu-de", overrides)
+			if (err != nil) != (tt.err != "") || err != nil && !strings.Contains(err.Error(), tt.err) || bases[tt.service] != tt.want {
+				t.Errorf("%s, %v; want %s, %q", bases[tt.service], err, tt.want, tt.err)
 			}
 		})
 	}

@@ -208,6 +208,18 @@ func TestReadersShareOneReadAMinuteThatEndsInTime(t *testing.T) {
 		if took := time.Since(begin); took > 20*time.Second || !strings.Contains(w.Body.String(), "deadline") {
 			t.Errorf("a slow cloud is reported after %s: %s", took, w.Body)
 		}
+		// The end of the process ends a request that waits.
+		time.Sleep(2 * time.Minute)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := httptest.NewRecorder()
+		go h.ServeHTTP(ended, httptest.NewRequestWithContext(ctx, http.MethodGet, "/api/databases/shop/orders/series", nil))
+		synctest.Wait()
+		begin = time.Now()
+		cancel()
+		synctest.Wait()
+		if ended.Code != http.StatusServiceUnavailable || time.Since(begin) > 0 {
+			t.Errorf("the request ends with %d after %s", ended.Code, time.Since(begin))
+		}
 		time.Sleep(5 * time.Minute) // until the last read has ended
 	})
 }
