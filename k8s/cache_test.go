@@ -7,9 +7,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
@@ -137,5 +139,64 @@ func TestOnlyWatchedNamespacesAreInTheCache(t *testing.T) {
 	})
 	if c.Target(third.namespace, "shop") != nil {
 		t.Error("the cache has a namespace that is not watched")
+	}
+}
+
+func TestAutopilotIsATargetWhenItNamesItsInstanceAndThereIsNoRds(t *testing.T) {
+	t.Parallel()
+	k := newKube(t)
+	ns := k.namespace
+	c := k.connect(t, ns)
+	run(t, c)
+	object := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": autopilotv1.GroupVersion().String(), "kind": autopilotv1.Kind, "metadata": map[string]any{"name": "shop"},
+		"spec": map[string]any{"apply": "Cloud", "instanceID": "instance-shop"},
+	}}
+	if _, err := k.rdsAutopilots(t).Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it is in the cache", func() bool { return c.Target(ns, "shop") != nil })
+	a, ok := c.Autopilot(ns, "shop")
+	live, err := c.LiveTarget(t.Context(), ns, "shop")
+	if !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	for i, target := range []*autopilot.Target{live, c.Target(ns, "shop")} {
+		if !target.NoRds || target.InstanceID != "instance-shop" || target.UID != a.UID || target.Wanted.VolumeGB != 0 {
+			t.Errorf("%d: %+v", i, target)
+		}
+	}
+
+	rds := k.createRds(t, c, "shop")
+	eventually(t, "the Rds stands for both", func() bool { return c.Target(ns, "shop").UID == rds.UID })
+}
+
+func TestTopicIsStoredForAllReplicas(t *testing.T) {
+	t.Parallel()
+	k := newKube(t)
+	leader, replica := k.connect(t, k.namespace), k.connect(t, k.namespace)
+	run(t, leader)
+	run(t, replica)
+	if stored, err := leader.LiveTopic(t.Context()); err != nil || stored != (autopilotv1.Topic{}) {
+		t.Fatalf("before the first write: %+v, %v", stored, err)
+	}
+	requested := metav1.NewTime(time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC))
+	full := autopilotv1.Topic{URN: "urn:smn:a", SubscriptionURN: "urn:smn:a:1", URL: "https://autopilot.example.com/smn",
+		State: autopilotv1.SubscriptionPending, Message: "why", RequestedTime: &requested}
+	for _, want := range []autopilotv1.Topic{{URN: "urn:smn:a"}, full, {URN: "urn:smn:b", State: autopilotv1.SubscriptionConfirmed}, {}} {
+		if err := leader.WriteTopic(t.Context(), want); err != nil {
+			t.Fatal(err)
+		}
+		if got := leader.Topic(); got.URN != want.URN {
+			t.Errorf("the cache of the writer has %+v", got)
+		}
+		stored, err := leader.LiveTopic(t.Context())
+		if diff := cmp.Diff(want, stored); diff != "" || err != nil {
+			t.Errorf("stored (-want +got), %v:\n%s", err, diff)
+		}
+		eventually(t, "the other replica has it", func() bool { return cmp.Diff(want, replica.Topic()) == "" })
+	}
+	if err := leader.WriteTopic(t.Context(), autopilotv1.Topic{}); err != nil {
+		t.Errorf("removed twice: %v", err)
 	}
 }

@@ -11,6 +11,10 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	golangsdk "github.com/opentelekomcloud/gophertelekomcloud"
+	"github.com/opentelekomcloud/gophertelekomcloud/openstack"
+	"github.com/opentelekomcloud/gophertelekomcloud/openstack/identity/v3/tokens"
 )
 
 func TestExpiredTokenIsRenewedOnceForAllCallers(t *testing.T) {
@@ -107,5 +111,58 @@ func TestLoginToAnotherProjectIsRejected(t *testing.T) {
 	}
 	if c.ProjectID() != fakeProject {
 		t.Errorf("the project is %s", c.ProjectID())
+	}
+}
+
+func TestFindServicesReturnsTheBaseURLOfEachService(t *testing.T) {
+	const id = fakeProject
+	const ours = "smnv2=https://smn.eu-de.otc.t-systems.com:443/v2/" + id + " rdsv3=https://rds.eu-de.otc.t-systems.com/rds/v3/" + id
+	const full = ours + " cesv1=https://ces.eu-de.otc.t-systems.com/V1.0/" + id
+	const ces = "https://ces.example/V1.0/" + id + "/"
+	tests := map[string]struct {
+		catalogue string // type=URL or type=region|URL
+		override  string // service=URL
+		service   service
+		want      string
+		err       string
+	}{
+		"SMN, the catalogue's port kept":       {full, "", serviceSMN, "https://smn.eu-de.otc.t-systems.com:443/v2/" + id + "/notifications/", ""},
+		"RDS, the catalogue's path kept":       {full, "", serviceRDS, "https://rds.eu-de.otc.t-systems.com/rds/v3/" + id + "/", ""},
+		"Cloud Eye by cesv1":                   {full, "", serviceCES, "https://ces.eu-de.otc.t-systems.com/V1.0/" + id + "/", ""},
+		"Cloud Eye by ces, without a path":     {ours + " ces=https://ces.example", "", serviceCES, ces, ""},
+		"Cloud Eye derived from block storage": {ours + " volumev2=https://evs.eu-de.otc.t-systems.com/v2/" + id, "", serviceCES, "https://ces.eu-de.otc.t-systems.com/V1.0/" + id + "/", ""},
+		"no Cloud Eye at all":                  {ours, "", serviceCES, "", "--endpoint ces=URL"},
+		"given, the catalogue's path kept":     {full, "rds=http://localhost:1234", serviceRDS, "http://localhost:1234/rds/v3/" + id + "/", ""},
+		"given, and not in the catalogue":      {ours, "ces=https://ces.example", serviceCES, ces, ""},
+		"given for an unknown service":         {full, "ecs=https://x", serviceSMN, "", "endpoint ecs: no such service"},
+		"given without a scheme":               {full, "smn=smn.example", serviceSMN, "", "endpoint smn: not an http(s) URL"},
+		"an entry of another region":           {strings.Replace(full, "smnv2=", "smnv2=eu-nl|", 1), "", serviceSMN, "", "--endpoint smn=URL"},
+		"an entry of all regions":              {strings.Replace(full, "smnv2=", "smnv2=*|", 1), "", serviceSMN, "https://smn.eu-de.otc.t-systems.com:443/v2/" + id + "/notifications/", ""},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			var catalogue tokens.ServiceCatalog
+			for entry := range strings.FieldsSeq(tt.catalogue) {
+				kind, where, _ := strings.Cut(entry, "=")
+				region, url, found := strings.Cut(where, "|")
+				if !found {
+					region, url = "eu-de", where
+				}
+				catalogue.Entries = append(catalogue.Entries, tokens.CatalogEntry{
+					Type: kind, Endpoints: []tokens.Endpoint{{Region: region, Interface: "public", URL: url}},
+				})
+			}
+			p := &golangsdk.ProviderClient{EndpointLocator: func(o golangsdk.EndpointOpts) (string, error) {
+				return openstack.V3EndpointURL(&catalogue, o)
+			}}
+			overrides := map[string]string{}
+			if name, url, given := strings.Cut(tt.override, "="); given {
+				overrides[name] = url
+			}
+			bases, err := findServices(p, id, "eu-de", overrides)
+			if (err != nil) != (tt.err != "") || err != nil && !strings.Contains(err.Error(), tt.err) || bases[tt.service] != tt.want {
+				t.Errorf("%s, %v; want %s, %q", bases[tt.service], err, tt.want, tt.err)
+			}
+		})
 	}
 }

@@ -220,3 +220,87 @@ func queryData(c *Cloud, ctx context.Context) error {
 	_, err := c.queryPoints(ctx, []Series{{"m", "d", "v"}}, 1, time.Unix(1, 0), time.Unix(2, 0))
 	return err
 }
+
+// Readers of the status page, however many, must leave nine tenths of the rate to decisions.
+func TestSparingCloudLeavesRateToDecisions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var answers atomic.Int32
+		f := &fake{service: func(w http.ResponseWriter, _ *http.Request) { reply(w, 200, `{"topics":[]}`) }}
+		c := connectTo(t, f, Options{Rate: 5})
+		sparing := c.Sparing()
+		time.Sleep(time.Minute) // so that both limits are unused
+		for range 100 {
+			go func() {
+				if _, err := sparing.Topics(t.Context()); err == nil {
+					answers.Add(1)
+				}
+			}()
+		}
+		time.Sleep(20 * time.Second)
+		synctest.Wait()
+		if n := answers.Load(); n != spareBurst+10 {
+			t.Errorf("%d answers in 20 s", n)
+		}
+		begin := time.Now()
+		for range 100 {
+			if _, err := c.Topics(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if took := time.Since(begin); took > 23*time.Second { // alone: 19 s
+			t.Errorf("100 calls for decisions took %s", took)
+		}
+	})
+}
+
+func TestRetryDependsOnMethodAndStatus(t *testing.T) {
+	tests := map[string]struct {
+		do     func(*Cloud, context.Context) error
+		status int
+		header string // Retry-After
+		want   int    // requests
+		least  time.Duration
+		most   time.Duration
+	}{
+		"a GET on 500":                             {listTopics, 500, "", 4, time.Second, 10 * time.Second},
+		"a GET on 503":                             {listTopics, 503, "", 4, time.Second, 10 * time.Second},
+		"a GET on 429":                             {listTopics, 429, "", 4, time.Second, 10 * time.Second},
+		"a GET on 429 with a date":                 {listTopics, 429, "Sat, 01 Jan 2000 00:00:15 GMT", 4, 15 * time.Second, 25 * time.Second},
+		"a GET on 429 with Retry-After":            {listTopics, 429, "15", 4, 45 * time.Second, 46 * time.Second},
+		"not a GET on 429 with a long Retry-After": {listTopics, 429, "3600", 1, 0, 0},
+		"not a GET on 403":                         {listTopics, 403, "", 1, 0, 0},
+		"not a GET on 404":                         {listTopics, 404, "", 1, 0, 0},
+		"a PUT on 502":                             {enableRule, 502, "", 4, time.Second, 10 * time.Second},
+		"a DELETE on 503":                          {deleteTopic, 503, "", 4, time.Second, 10 * time.Second},
+		"not a POST on 500":                        {createRule, 500, "", 1, 0, 0},
+		"not a POST on 503":                        {createRule, 503, "", 1, 0, 0},
+		"a POST on 429, which changed nothing":     {createRule, 429, "", 4, time.Second, 10 * time.Second},
+		"a POST that only reads":                   {queryData, 504, "", 4, time.Second, 10 * time.Second},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := &fake{service: func(w http.ResponseWriter, _ *http.Request) {
+					if tt.header != "" {
+						w.Header().Set("Retry-After", tt.header)
+					}
+					reply(w, tt.status, `{}`)
+				}}
+				c := connectTo(t, f, Options{})
+				begin := time.Now()
+				err := tt.do(c, t.Context())
+				took := time.Since(begin)
+				var e *Error
+				if !errors.As(err, &e) || (e.Status != tt.status) {
+					t.Fatalf("err = %v, want status %d", err, tt.status)
+				}
+				if _, n := f.counts(); n != tt.want {
+					t.Errorf("%d requests, want %d", n, tt.want)
+				}
+				if took < tt.least || took > tt.most {
+					t.Errorf("took %s, want %s to %s", took, tt.least, tt.most)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package otc
+
+import (
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
+)
+
+const usedSpace = "rds048_disk_used_size"
+
+// breakUsedSpace makes Cloud Eye return a fault in place of the used space of an instance.
+func (r reads) breakUsedSpace(t *testing.T, id string, fault simcloud.SeriesFault) {
+	t.Helper()
+	fault.All = true
+	err := r.sim.ChangeInstance(id, func(in *simcloud.Instance) {
+		in.SeriesFaults = map[string]simcloud.SeriesFault{usedSpace: fault}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestMalformedSeriesAffectsOnlyItself(t *testing.T) {
+	for name, fault := range map[string]simcloud.SeriesFault{
+		"a text": {Value: `"a lot"`}, "NaN": {Value: "NaN"}, "a number that is too large": {Value: "1e999"},
+		"an object": {Value: "{}"}, "refused": {Refused: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newReads(t, 20, simcloud.Options{})
+				ids := r.add(t, 5)
+				time.Sleep(10 * time.Minute)
+				malformed := ids[2]
+				r.breakUsedSpace(t, malformed, fault)
+				var all sync.WaitGroup
+				for _, id := range ids {
+					all.Go(func() {
+						inst := autopilot.Instance{ID: id, Engine: "MySQL", VolumeGB: 100}
+						e, err := r.Evidence(t.Context(), inst, autopilot.EvidenceRequest{Metric: v1alpha1.MetricStorage})
+						if (err != nil) != (id == malformed) || (e.UsedGB == 50) == (id == malformed) {
+							t.Errorf("database %s: %+v, %v", id, e, err)
+						}
+					})
+				}
+				all.Wait()
+			})
+		})
+	}
+}
+
+func TestPastReadsAllSeriesOfADatabaseInOneRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newReads(t, 5, simcloud.Options{})
+		id := r.add(t, 1)[0]
+		for _, usedGB := range []float64{50, 60} {
+			w := simcloud.Workload{UsedGB: usedGB, CPUDemand: 1, MemoryDemandGB: 2}
+			if err := r.sim.SetWorkload(id, w); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(11*time.Hour + 30*time.Minute)
+		}
+		past := func(period, length time.Duration) autopilot.Past {
+			t.Helper()
+			r.sim.ResetRequests()
+			past, err := r.Past(t.Context(), autopilot.Instance{ID: id, Engine: "MySQL"}, "", period, time.Now().Add(-length))
+			if n := r.sim.Count("ces", ""); n != 1 || err != nil {
+				t.Errorf("%d requests, %v", n, err)
+			}
+			return past
+		}
+		p := past(time.Hour, 14*24*time.Hour)
+		for name, of := range map[string]struct {
+			points      []autopilot.Point
+			first, last float64
+		}{
+			"used": {p.UsedGB, 50, 60}, "size": {p.SizeGB, 100, 100}, "storage": {p.Percent[v1alpha1.MetricStorage], 50, 60},
+			"cpu": {p.Percent[v1alpha1.MetricCPU], 50, 50}, "memory": {p.Percent[v1alpha1.MetricMemory], 25, 25},
+		} {
+			n := len(of.points)
+			if n < 21 || n > 25 || of.points[1].Value != of.first || of.points[n-1].Value != of.last {
+				t.Errorf("%s: %d points, %v", name, n, of.points)
+			}
+		}
+		if n := len(past(5*time.Minute, time.Hour).UsedGB); n < 10 || n > 12 {
+			t.Errorf("%d points of five minutes in an hour", n)
+		}
+		r.sim.Configure(func(s *simcloud.Settings) { s.NoUsedSpace = true })
+		if p := past(time.Hour, 24*time.Hour); len(p.UsedGB) != 0 || len(p.Percent[v1alpha1.MetricStorage]) == 0 {
+			t.Errorf("without the used space: %+v", p)
+		}
+	})
+}
+
+// A wrong name, unit or dimension of a gauge fails here.
+func TestWALIsReadInOneRequest(t *testing.T) {
+	for name, tc := range map[string]struct {
+		gauges map[string]float64
+		want   autopilot.WAL
+	}{
+		"both": {
+			map[string]float64{"rds040_transaction_logs_usage": 41 * 1024, "inactive_logical_replication_slot": 2},
+			autopilot.WAL{GB: 41, InactiveSlots: 2},
+		},
+		"no gauge of slots": {map[string]float64{"rds040_transaction_logs_usage": 512}, autopilot.WAL{GB: 0.5}},
+		"no gauge":          {nil, autopilot.WAL{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newReads(t, 5, simcloud.Options{})
+				in, err := r.sim.AddInstance(simcloud.Instance{
+					Flavor: "rds.pg.n1.large.4", VolumeGB: 100, Workload: simcloud.Workload{UsedGB: 92, Metrics: tc.gauges},
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(15 * time.Minute)
+				r.sim.ResetRequests()
+				inst := autopilot.Instance{ID: in.ID, Engine: in.Engine, VolumeGB: in.VolumeGB}
+				got, err := r.WAL(t.Context(), inst, "")
+				if n := r.sim.Count("ces", ""); err != nil || got != tc.want || n != 1 {
+					t.Errorf("%+v with %d requests, %v; want %+v with one", got, n, err, tc.want)
+				}
+			})
+		})
+	}
+}
+
+func TestDimensionIsTheOneThatHasData(t *testing.T) {
+	for flavor, want := range map[string][3]string{
+		"rds.mysql.c2.medium":  {"MySQL", "rds_cluster_id", "rds_instance_id"},
+		"rds.pg.n1.large.4.ha": {"PostgreSQL", "postgresql_cluster_id", "postgresql_instance_id"},
+		"rds.mssql.n1.large.4": {"SQLServer", "rds_cluster_sqlserver_id", "rds_instance_sqlserver_id"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newReads(t, 1000, simcloud.Options{})
+			in, err := r.sim.AddInstance(simcloud.Instance{Flavor: flavor, VolumeGB: 100})
+			if err != nil {
+				t.Fatal(err)
+			}
+			node := in.Nodes[0].ID
+			check := func(when, primary, expected string) {
+				t.Helper()
+				got, err := r.Dimension(t.Context(), autopilot.Instance{ID: in.ID, Engine: want[0], Primary: primary})
+				if got != expected || err != nil {
+					t.Errorf("%s, %s: %s, %v; want %s", flavor, when, got, err, expected)
+				}
+			}
+			onInstance, onNode := want[1]+":"+in.ID, want[2]+":"+node
+			check("without any data", node, onInstance)
+			time.Sleep(30 * time.Minute)
+			r.sim.Step(t.Context())
+			check("with data of both", node, onInstance)
+			calls := r.sim.Count("ces", "ListMetrics")
+			r.sim.Configure(func(s *simcloud.Settings) { s.NoInstanceLevelData = true })
+			time.Sleep(23 * time.Hour)
+			check("with data less than a day ago", node, onInstance)
+			if n := r.sim.Count("ces", "ListMetrics"); n != calls {
+				t.Errorf("%s: %d requests for a known dimension", flavor, n-calls)
+			}
+			time.Sleep(time.Hour + time.Second)
+			check("with data of the nodes only", node, onNode)
+			check("with an unknown primary", "", onInstance)
+			check("with a primary without data", "0123no01", onInstance)
+			r.sim.Configure(func(s *simcloud.Settings) { s.NoInstanceLevelData = false })
+			time.Sleep(seriesMissingFor - time.Minute)
+			check("just after a list without the instance", node, onNode)
+			time.Sleep(time.Minute + time.Second)
+			check("with data of the instance again", node, onInstance)
+		})
+	}
+}
