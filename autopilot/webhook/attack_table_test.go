@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -82,6 +83,10 @@ func TestAttackTable(t *testing.T) {
 			}
 			if s.store.writes != a.writes {
 				t.Errorf("%d writes, want %d", s.store.writes, a.writes)
+			}
+			// Anyone can post, so a message without a valid signature causes no request to the API server.
+			if unsigned := []result{resultForged, resultForeign, resultMalformed}; a.writes == 0 && slices.Contains(unsigned, a.result) && s.store.calls > 0 {
+				t.Errorf("%d calls of the API server", s.store.calls)
 			}
 			s.checkCounted(a)
 			s.checkSecrets()

@@ -12,7 +12,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"testing/iotest"
 	"testing/synctest"
@@ -260,56 +259,6 @@ func TestUnavailableIsNeverCausedByTheSender(t *testing.T) {
 					t.Errorf("%d answers took more than 4 s, or lack Retry-After", n)
 				}
 			})
-		})
-	}
-}
-
-// Anyone can post. The only request that 10,000 messages without a valid signature cause is that for the certificate.
-func TestUnsignedMessagesCauseNoCallWhileHonestOnesAreStored(t *testing.T) {
-	for name, tc := range map[string]struct {
-		lacksTopic         bool
-		ours, ofName       result
-		stored, certFetchs int
-	}{
-		"the topic is known":     {false, resultForged, resultForeign, 10, 1},
-		"the topic is not known": {true, resultIncomplete, resultIncomplete, 0, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := newHarness(t)
-			s.store.lacksTopic = tc.lacksTopic
-			post := func(body string) result {
-				w := httptest.NewRecorder()
-				s.receiver.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/smn", strings.NewReader(body)))
-				return result(strings.TrimSpace(w.Body.String()))
-			}
-			var strangers sync.WaitGroup
-			for topic, want := range map[string]result{
-				ourTopic: tc.ours, theirTopic: resultForeign, "urn:smn:eu-nl:" + project + ":" + topicName: tc.ofName,
-			} {
-				body := s.alarm(nil).with("topic_urn", topic).with("signature", "AAAA").json()
-				strangers.Go(func() {
-					for range 10_000 {
-						if got := post(body); got != want {
-							t.Errorf("%s: %s, want %s", topic, got, want)
-							return
-						}
-					}
-				})
-			}
-			for i := range tc.stored {
-				if got := post(event(s, i, "alarm", noon().Add(time.Duration(i)*time.Second))); got != resultStored {
-					t.Errorf("an honest message is %s", got)
-				}
-			}
-			strangers.Wait()
-			if s.store.calls != tc.stored || s.store.writes != tc.stored || int(s.cert.requests.Load()) != tc.certFetchs ||
-				s.console.requests.Load() != 0 {
-				t.Errorf("%d calls of the API server, %d writes, %s", s.store.calls, s.store.writes, s.outbound())
-			}
-			s.store.lacksTopic = false
-			if got := post(event(s, 99, "ok", noon().Add(time.Minute))); got != resultStored {
-				t.Errorf("afterwards, an honest message is %s", got)
-			}
 		})
 	}
 }
