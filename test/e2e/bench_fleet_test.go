@@ -20,7 +20,6 @@ const (
 	fleetSweeps     = time.Minute // the time over which the cost of a sweep is averaged
 	fleetNoRate     = "100000"
 	fleetRate       = 5           // the default of --cloud-rate
-	fleetHistory    = 2           // changes and decisions in a short history
 	fleetMemory     = "256000000" // bytes; GOMEMLIMIT as in deploy/install.yaml
 	sweepsOfProcess = "rds_autopilot_sweep_duration_seconds_count"
 )
@@ -42,10 +41,6 @@ func BenchmarkFleet(b *testing.B) {
 	b.Run("storm", func(b *testing.B) { f.storms(b, fleetNoRate) })
 	b.Run("storm-at-default-rate", func(b *testing.B) { f.storms(b, strconv.Itoa(fleetRate)) })
 	b.Run("arming", f.arming)
-	b.Run("storm-at-default-rate-short-history", func(b *testing.B) {
-		f.shortenHistory(b)
-		f.storms(b, strconv.Itoa(fleetRate))
-	})
 }
 
 // serve starts the service as deploy/install.yaml does, and returns when its first sweep is over. It never sweeps again.
@@ -156,8 +151,7 @@ func (f *fleet) arming(b *testing.B) {
 		before := cpuSeconds(b, p.PID)
 		began := time.Now()
 		err := each(fleetWriters, fleetBurst, func(i int) error {
-			_, err := f.createInstance(b.Context(), fmt.Sprintf("new-%04d", i), true)
-			return err
+			return f.createInstance(b.Context(), fmt.Sprintf("new-%04d", i), true)
 		})
 		if err != nil {
 			b.Fatal(err)
