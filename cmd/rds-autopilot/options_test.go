@@ -99,18 +99,6 @@ func TestEveryFlagOfServeComesFromTheEnvironmentInEachCommand(t *testing.T) {
 	}
 }
 
-// Each flag names its placeholder in backquotes, so that no help shows a value or a bare "string" for it.
-func TestEveryFlagWithAnArgumentHasAPlaceholder(t *testing.T) {
-	for _, c := range newRoot(environment()).Commands() {
-		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
-			name, _ := pflag.UnquoteUsage(f)
-			if name == "string" || strings.Contains(name, "Auto") || strings.Contains(name, "Operator") {
-				t.Errorf("%s --%s %s", c.Name(), f.Name, name)
-			}
-		})
-	}
-}
-
 // serve runs with this URL; each row adds what is wrong.
 const serveOK = "serve --public-url https://a.example "
 

