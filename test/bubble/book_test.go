@@ -95,6 +95,41 @@ func (f *fleet) setSwitch(db, value string) {
 	f.patch(f.rdss("default"), db, `{"spec":{"autopilot":null}}`)
 }
 
+// often are the flags of a process with short intervals.
+var often = flags{sweep: 5 * time.Minute, recheck: 30 * time.Second}
+
+// inFleet runs a test in a fleet, in a bubble.
+func inFleet(t *testing.T, s simcloud.Settings, run func(*fleet)) {
+	t.Helper()
+	level.InBubble(t, func(t *testing.T) { run(newFleet(t, s)) })
+}
+
+// armed starts a process and returns an armed database with an Rds.
+func (f *fleet) armed(o flags, in simcloud.Instance) simcloud.Instance {
+	f.t.Helper()
+	f.start(o)
+	in = f.database("default", "db", in)
+	f.waitArmed("default", "db")
+	return in
+}
+
+// busy sets the number of vCPUs that a database keeps busy.
+func (f *fleet) busy(id string, vcpus float64) {
+	f.t.Helper()
+	f.must(f.sim.SetWorkload(id, simcloud.Workload{UsedGB: 10, CPUDemand: vcpus}))
+}
+
+// uses sets the used space of a database.
+func (f *fleet) uses(id string, gb float64) {
+	f.t.Helper()
+	f.must(f.sim.SetWorkload(id, simcloud.Workload{UsedGB: gb}))
+}
+
+// isTrue reports whether a condition of a database is True.
+func (f *fleet) isTrue(db, kind string) bool {
+	return f.condition(db, kind).Status == metav1.ConditionTrue
+}
+
 func (f *fleet) condition(db, kind string) metav1.Condition {
 	f.t.Helper()
 	if c := meta.FindStatusCondition(f.autopilot("default", db).Status.Conditions, kind); c != nil {
@@ -106,8 +141,7 @@ func (f *fleet) condition(db, kind string) metav1.Condition {
 // Row 1.
 func TestFlavorJobsThatFailCountForBudgetAndCooldown(t *testing.T) {
 	red(t)
-	level.InBubble(t, func(t *testing.T) {
-		f := newFleet(t, simcloud.Settings{})
+	inFleet(t, simcloud.Settings{}, func(f *fleet) {
 		id := f.databaseWithoutRds("default", "db", smallInstance())
 		f.start(applyCloud())
 		f.waitArmed("default", "db")
@@ -120,9 +154,8 @@ func TestFlavorJobsThatFailCountForBudgetAndCooldown(t *testing.T) {
 // Row 2.
 func TestSwitchIsOnWhenTrueComesWhileTheRulesAreBeingRemoved(t *testing.T) {
 	red(t)
-	level.InBubble(t, func(t *testing.T) {
-		f := newFleet(t, simcloud.Settings{})
-		f.start(flags{sweep: 5 * time.Minute})
+	inFleet(t, simcloud.Settings{}, func(f *fleet) {
+		f.start(often)
 		f.database("default", "db", smallInstance())
 		f.patch(f.rdss("default"), "db", `{"spec":{"autopilot":null}}`)
 		f.waitArmed("default", "db")
@@ -132,40 +165,29 @@ func TestSwitchIsOnWhenTrueComesWhileTheRulesAreBeingRemoved(t *testing.T) {
 		f.setSwitch("db", "true")
 		time.Sleep(time.Hour)
 		if a := f.autopilot("default", "db"); !isArmed(a) || len(f.rulesOf("default", "db")) != 3 {
-			t.Errorf("Armed is %+v, %d rules", armedCondition(a), len(f.rulesOf("default", "db")))
+			f.t.Errorf("Armed is %+v, %d rules", armedCondition(a), len(f.rulesOf("default", "db")))
 		}
 	})
 }
 
-// Row 3. Kubernetes' garbage collector deletes the former RdsAutopilot before or after the Rds is made again.
+// Row 3. Kubernetes' garbage collector deletes the former RdsAutopilot after the Rds was made again.
 func TestRdsThatIsMadeAgainWithTrueGetsItsAutopilot(t *testing.T) {
 	red(t)
-	for name, pauses := range map[string][2]time.Duration{
-		"before":            {0, 2 * time.Second},
-		"soon after":        {2 * time.Second, 100 * time.Millisecond},
-		"after its removal": {2 * time.Second, 3 * time.Second},
-	} {
-		t.Run(name, func(t *testing.T) {
-			level.InBubble(t, func(t *testing.T) {
-				f := newFleet(t, simcloud.Settings{})
-				f.start(flags{sweep: 5 * time.Minute})
-				in := f.database("default", "db", smallInstance())
-				former := f.waitArmed("default", "db").UID
+	for _, collected := range []time.Duration{time.Second, 3 * time.Second, 20 * time.Second} {
+		t.Run(collected.String(), func(t *testing.T) {
+			inFleet(t, simcloud.Settings{}, func(f *fleet) {
+				in := f.armed(often, smallInstance())
+				former := f.autopilot("default", "db").UID
 				f.setFault(faultOf(simcloud.Fault{Delay: 5 * time.Second}, "DeleteAlarm"))
 				f.delete(f.rdss("default"), "db")
-				if pauses[0] == 0 {
-					f.delete(f.raps("default"), "db")
-				}
-				time.Sleep(pauses[0])
-				f.createRds("default", "db", rdsSpec(in, true), in.ID)
-				time.Sleep(pauses[1])
-				if pauses[0] > 0 {
-					f.delete(f.raps("default"), "db")
-				}
-				f.patch(f.rdss("default"), "db", `{"spec":{"autopilot":null}}`)
+				time.Sleep(2 * time.Second)
+				f.createRds("default", "db", rdsSpec(in, nil), in.ID)
+				f.setSwitch("db", "true")
+				time.Sleep(collected)
+				f.delete(f.raps("default"), "db")
 				time.Sleep(time.Hour)
 				if a := f.autopilot("default", "db"); a == nil || a.UID == former || !isArmed(a) || len(f.rulesOf("default", "db")) != 3 {
-					t.Errorf("the RdsAutopilot is %+v, %d rules", a, len(f.rulesOf("default", "db")))
+					f.t.Errorf("the RdsAutopilot is %+v, %d rules", a, len(f.rulesOf("default", "db")))
 				}
 			})
 		})
@@ -178,8 +200,7 @@ func TestFlavorWithoutAnAnswerIsNotRequestedASecondTime(t *testing.T) {
 	red(t)
 	for name, killed := range map[string]bool{"lost answer": false, "kill": true} {
 		t.Run(name, func(t *testing.T) {
-			level.InBubble(t, func(t *testing.T) {
-				f := newFleet(t, simcloud.Settings{})
+			inFleet(t, simcloud.Settings{}, func(f *fleet) {
 				o := applyCloud()
 				var isDead atomic.Bool
 				var requests []string
@@ -202,7 +223,7 @@ func TestFlavorWithoutAnAnswerIsNotRequestedASecondTime(t *testing.T) {
 				id := f.databaseWithoutRds("default", "db", smallInstance())
 				s := f.start(o)
 				f.waitArmed("default", "db")
-				f.must(f.sim.SetWorkload(id, simcloud.Workload{UsedGB: 10, CPUDemand: 3.95}))
+				f.busy(id, 3.95)
 				f.waitUntil("a flavor is requested", func() bool { return len(requests) > 0 })
 				const first = "rds.mysql.n1.xlarge.2"
 				setStatus := func(status string) {
@@ -223,12 +244,12 @@ func TestFlavorWithoutAnAnswerIsNotRequestedASecondTime(t *testing.T) {
 				time.Sleep(20 * time.Minute)
 				for _, body := range requests {
 					if !strings.Contains(body, first) {
-						t.Errorf("%s is requested before the outcome of %s is known, or within the cooldown", body, first)
+						f.t.Errorf("%s is requested before the outcome of %s is known, or within the cooldown", body, first)
 					}
 				}
 				for _, ch := range f.autopilot("default", "db").Status.Changes {
 					if ch.By != v1alpha1.ByAutopilot {
-						t.Errorf("a change of ours is recorded as %s → %s by %s", ch.From, ch.To, ch.By)
+						f.t.Errorf("a change of ours is recorded as %s → %s by %s", ch.From, ch.To, ch.By)
 					}
 				}
 			})
@@ -239,11 +260,10 @@ func TestFlavorWithoutAnAnswerIsNotRequestedASecondTime(t *testing.T) {
 // Row 14. Three databases, as many as --max-flavor-changes allows, are turned off as soon as their change is stored.
 func TestChangeThatIsTurnedOffBeforeItsRequestHoldsNoPlace(t *testing.T) {
 	red(t)
-	level.InBubble(t, func(t *testing.T) {
-		f := newFleet(t, simcloud.Settings{})
+	inFleet(t, simcloud.Settings{}, func(f *fleet) {
 		load := simcloud.Instance{Flavor: twoVCPUs, VolumeGB: 100, Workload: simcloud.Workload{UsedGB: 10, CPUDemand: 1.95}}
 		off := map[string]bool{}
-		o := flags{sweep: 5 * time.Minute, recheck: 30 * time.Second}
+		o := often
 		o.kube = onOpen{f, v1alpha1.KindFlavor, func(db string) {
 			if db != "last" && !off[db] {
 				off[db] = true
@@ -259,11 +279,11 @@ func TestChangeThatIsTurnedOffBeforeItsRequestHoldsNoPlace(t *testing.T) {
 		began := time.Now()
 		f.waitUntil("the fourth database changes", func() bool { return f.requested("last").flavor != twoVCPUs })
 		if took := time.Since(began); took > time.Hour {
-			t.Errorf("the fourth database waits for %v", took)
+			f.t.Errorf("the fourth database waits for %v", took)
 		}
 		for db := range off {
-			if f.requested(db).flavor != twoVCPUs || f.condition(db, v1alpha1.ConditionProgressing).Status == metav1.ConditionTrue {
-				t.Errorf("%s is off and requests %+v, Progressing %+v", db, f.requested(db), f.condition(db, v1alpha1.ConditionProgressing))
+			if f.requested(db).flavor != twoVCPUs || f.isTrue(db, v1alpha1.ConditionProgressing) {
+				f.t.Errorf("%s is off and requests %+v, Progressing %+v", db, f.requested(db), f.condition(db, v1alpha1.ConditionProgressing))
 			}
 		}
 	})
@@ -272,24 +292,21 @@ func TestChangeThatIsTurnedOffBeforeItsRequestHoldsNoPlace(t *testing.T) {
 // Row 20.
 func TestUsedSpaceIsJudgedByTheSizeAtItsTime(t *testing.T) {
 	red(t)
-	level.InBubble(t, func(t *testing.T) {
-		f := newFleet(t, simcloud.Settings{})
-		in := f.database("default", "db", instance(twoVCPUs, 100, 80))
-		f.start(flags{sweep: time.Minute, recheck: 30 * time.Second})
-		f.waitArmed("default", "db")
+	inFleet(t, simcloud.Settings{}, func(f *fleet) {
+		in := f.armed(flags{sweep: time.Minute, recheck: 30 * time.Second}, instance(twoVCPUs, 100, 80))
 		time.Sleep(20 * time.Minute)
-		_, err := f.personClient().Enlarge(t.Context(), in.ID, 110)
+		_, err := f.personClient().Enlarge(f.t.Context(), in.ID, 110)
 		f.must(err)
 		f.patch(f.rdss("default"), "db", `{"spec":{"volumesize":110}}`)
 		f.waitUntil("the cloud has 110 GB", func() bool { now, _ := f.sim.Instance(in.ID); return now.VolumeGB == 110 })
 		time.Sleep(5 * time.Second)
-		f.must(f.sim.SetWorkload(in.ID, simcloud.Workload{UsedGB: 96}))
+		f.uses(in.ID, 96)
 		time.Sleep(30 * time.Minute)
 		if n := len(f.events("default", "db", "ReadOnly")); n > 0 {
-			t.Errorf("%d events ReadOnly at 96 of 110 GB", n)
+			f.t.Errorf("%d events ReadOnly at 96 of 110 GB", n)
 		}
 		if got := f.requested("db").volumeGB; got != 120 {
-			t.Errorf("the service requests %d GB, want 120", got)
+			f.t.Errorf("the service requests %d GB, want 120", got)
 		}
 	})
 }
@@ -299,15 +316,12 @@ func TestReadOnlyLimitIsComparedWithATolerance(t *testing.T) {
 	red(t)
 	for size, want := range map[int]int{190: 220} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
-			level.InBubble(t, func(t *testing.T) {
-				f := newFleet(t, simcloud.Settings{HideStorageFull: true, Odd: simcloud.Odd{NoUsedSpace: true}})
-				in := f.database("default", "db", instance(twoVCPUs, size, float64(size)/2))
-				f.start(flags{sweep: time.Minute, recheck: 30 * time.Second})
-				f.waitArmed("default", "db")
-				f.must(f.sim.SetWorkload(in.ID, simcloud.Workload{UsedGB: readOnlyAt(size)}))
+			inFleet(t, simcloud.Settings{HideStorageFull: true, Odd: simcloud.Odd{NoUsedSpace: true}}, func(f *fleet) {
+				in := f.armed(flags{sweep: time.Minute, recheck: 30 * time.Second}, instance(twoVCPUs, size, float64(size)/2))
+				f.uses(in.ID, readOnlyAt(size))
 				time.Sleep(20 * time.Minute)
 				if got := f.requested("db").volumeGB; got != want || len(f.events("default", "db", "ReadOnly")) == 0 {
-					t.Errorf("the service requests %d GB, want %d; %d events ReadOnly", got, want, len(f.events("default", "db", "ReadOnly")))
+					f.t.Errorf("the service requests %d GB, want %d; %d events ReadOnly", got, want, len(f.events("default", "db", "ReadOnly")))
 				}
 			})
 		})
@@ -317,16 +331,13 @@ func TestReadOnlyLimitIsComparedWithATolerance(t *testing.T) {
 // Row 23. The data is ten minutes late.
 func TestDatabaseInStorageFullGrowsBeforeItsDataShowsIt(t *testing.T) {
 	red(t)
-	level.InBubble(t, func(t *testing.T) {
-		f := newFleet(t, simcloud.Settings{MetricDelay: 10 * time.Minute})
-		in := f.database("default", "db", instance(twoVCPUs, 100, 70))
-		f.start(flags{sweep: time.Minute, recheck: 30 * time.Second})
-		f.waitArmed("default", "db")
+	inFleet(t, simcloud.Settings{MetricDelay: 10 * time.Minute}, func(f *fleet) {
+		in := f.armed(flags{sweep: time.Minute, recheck: 30 * time.Second}, instance(twoVCPUs, 100, 70))
 		time.Sleep(30 * time.Minute)
-		f.must(f.sim.SetWorkload(in.ID, simcloud.Workload{UsedGB: 95}))
+		f.uses(in.ID, 95)
 		time.Sleep(4 * time.Minute)
 		if got := f.requested("db").volumeGB; got != 120 || f.hasDecision("db", "BelowThreshold") {
-			t.Errorf("the service requests %d GB, want 120; the decisions are %+v", got, f.autopilot("default", "db").Status.Decisions)
+			f.t.Errorf("the service requests %d GB, want 120; the decisions are %+v", got, f.autopilot("default", "db").Status.Decisions)
 		}
 	})
 }
@@ -334,19 +345,22 @@ func TestDatabaseInStorageFullGrowsBeforeItsDataShowsIt(t *testing.T) {
 // Row 24.
 func TestMeasurementOfTheFutureMakesADatabaseReadOnlyNow(t *testing.T) {
 	red(t)
-	level.InBubble(t, func(t *testing.T) {
-		f := newFleet(t, simcloud.Settings{HideStorageFull: true})
+	inFleet(t, simcloud.Settings{HideStorageFull: true}, func(f *fleet) {
 		in := f.database("default", "db", instance(twoVCPUs, 100, 50))
 		f.patch(f.rdss("default"), "db", `{"spec":{"autopilot":null}}`)
 		f.createAutopilot("default", "db", `{"mode":"Recommend"}`)
 		f.start(flags{sweep: time.Minute})
 		f.waitArmed("default", "db")
+		f.loseMessages()
 		ahead := map[string]simcloud.SeriesFault{"rds048_disk_used_size": {Future: 4*time.Minute + 50*time.Second, All: true}}
 		f.must(f.sim.ChangeInstance(in.ID, func(in *simcloud.Instance) { in.SeriesFaults, in.Workload.UsedGB = ahead, 96 }))
-		f.waitUntil("it is read-only", func() bool { return f.autopilot("default", "db").Status.ReadOnly != nil })
-		if at := f.autopilot("default", "db").Status.ReadOnly.SinceTime; at.After(time.Now()) {
-			t.Errorf("at %v, it has been read-only since %v", time.Now(), at)
-		}
+		f.waitUntil("it is read-only", func() bool {
+			r := f.autopilot("default", "db").Status.ReadOnly
+			if r != nil && r.SinceTime.After(time.Now()) {
+				f.t.Errorf("at %v, it has been read-only since %v", time.Now(), r.SinceTime)
+			}
+			return r != nil
+		})
 	})
 }
 
@@ -355,7 +369,7 @@ func (f *fleet) changedFlavor(cpu float64) (in simcloud.Instance, next string) {
 	f.t.Helper()
 	in = f.database("default", "db", smallInstance())
 	f.waitArmed("default", "db")
-	f.must(f.sim.SetWorkload(in.ID, simcloud.Workload{UsedGB: 10, CPUDemand: cpu}))
+	f.busy(in.ID, cpu)
 	f.waitUntil("a flavor is requested", func() bool { return f.requested("db").flavor != twoVCPUs })
 	next = f.requested("db").flavor
 	f.applyFlavor(in.ID, next)
@@ -373,24 +387,23 @@ func (f *fleet) applyFlavor(id, flavor string) {
 // Row 6.
 func TestFlavorThatIsTakenBackIsContestedForSevenDays(t *testing.T) {
 	red(t)
-	level.InBubble(t, func(t *testing.T) {
-		f := newFleet(t, simcloud.Settings{})
+	inFleet(t, simcloud.Settings{}, func(f *fleet) {
 		f.start(flags{sweep: 20 * time.Minute, recheck: 30 * time.Second})
 		in, next := f.changedFlavor(1.95)
 		time.Sleep(2 * time.Hour)
 		f.patch(f.rdss("default"), "db", `{"spec":{"flavorref":"`+twoVCPUs+`"}}`)
 		time.Sleep(28 * time.Hour)
 		if f.requested("db").flavor != twoVCPUs {
-			t.Errorf("the service requests %s again while the cloud has it", next)
+			f.t.Errorf("the service requests %s again while the cloud has it", next)
 		}
 		f.applyFlavor(in.ID, twoVCPUs)
 		time.Sleep(5 * day)
 		if got := f.requested("db").flavor; got != twoVCPUs || f.condition("db", v1alpha1.ConditionContested).Status != metav1.ConditionTrue {
-			t.Errorf("the service requests %s, Contested is %+v", got, f.condition("db", v1alpha1.ConditionContested))
+			f.t.Errorf("the service requests %s, Contested is %+v", got, f.condition("db", v1alpha1.ConditionContested))
 		}
 		time.Sleep(3 * day)
 		if got := f.requested("db").flavor; got != next {
-			t.Errorf("after 8 days, the service requests %s, want %s", got, next)
+			f.t.Errorf("after 8 days, the service requests %s, want %s", got, next)
 		}
 	})
 }
@@ -400,15 +413,14 @@ func TestInstanceWithAMinorVersionGetsALargerFlavor(t *testing.T) {
 	red(t)
 	for _, flavor := range []string{twoVCPUs, twoVCPUs + ".ha"} {
 		t.Run(flavor, func(t *testing.T) {
-			level.InBubble(t, func(t *testing.T) {
-				f := newFleet(t, simcloud.Settings{MinorVersions: true})
-				f.start(flags{sweep: 5 * time.Minute, recheck: 30 * time.Second})
+			inFleet(t, simcloud.Settings{MinorVersions: true}, func(f *fleet) {
+				f.start(often)
 				in := instance(flavor, 100, 10)
 				in.Workload.CPUDemand = 1.95
 				f.database("default", "db", in)
 				time.Sleep(2 * time.Hour)
 				if got := f.requested("db").flavor; got == flavor {
-					t.Errorf("the service requests no larger flavor; the decisions are %+v", f.autopilot("default", "db").Status.Decisions)
+					f.t.Errorf("the service requests no larger flavor; the decisions are %+v", f.autopilot("default", "db").Status.Decisions)
 				}
 			})
 		})
@@ -418,39 +430,36 @@ func TestInstanceWithAMinorVersionGetsALargerFlavor(t *testing.T) {
 // Row 8.
 func TestFlavorThatTheAPIServerRefusedCountsForNothing(t *testing.T) {
 	red(t)
-	level.InBubble(t, func(t *testing.T) {
-		f := newFleet(t, simcloud.Settings{})
-		f.start(flags{sweep: 5 * time.Minute, recheck: 30 * time.Second})
-		in := f.database("default", "db", smallInstance())
-		f.waitArmed("default", "db")
+	inFleet(t, simcloud.Settings{}, func(f *fleet) {
+		in := f.armed(often, smallInstance())
 		f.kube.SetAdmit(func(w simkube.Write) error {
 			if w.New.GetKind() == "Rds" && w.Manager == "rds-autopilot" {
 				return errors.New("no changes today")
 			}
 			return nil
 		})
-		f.must(f.sim.SetWorkload(in.ID, simcloud.Workload{UsedGB: 10, CPUDemand: 1.95}))
+		f.busy(in.ID, 1.95)
 		f.waitUntil("the refusal is reported", func() bool { return f.hasDecision("db", "Refused") })
 		const persons = "rds.mysql.n1.large.2"
 		f.patch(f.rdss("default"), "db", `{"spec":{"flavorref":"`+persons+`"}}`)
-		f.must(f.sim.SetWorkload(in.ID, simcloud.Workload{UsedGB: 10, CPUDemand: 0.5}))
+		f.busy(in.ID, 0.5)
 		f.applyFlavor(in.ID, persons)
 		time.Sleep(2 * time.Hour)
 		a := f.autopilot("default", "db")
 		for _, ch := range a.Status.Changes {
 			if ch.By == v1alpha1.ByAutopilot && ch.Outcome != "Refused" && ch.Outcome != "Withdrawn" {
-				t.Errorf("a change that was never requested is recorded: %+v", ch)
+				f.t.Errorf("a change that was never requested is recorded: %+v", ch)
 			}
 		}
 		if c := f.condition("db", v1alpha1.ConditionContested); c.Status == metav1.ConditionTrue {
-			t.Errorf("Contested is %+v", c)
+			f.t.Errorf("Contested is %+v", c)
 		}
 		f.kube.SetAdmit(nil)
-		f.must(f.sim.SetWorkload(in.ID, simcloud.Workload{UsedGB: 10, CPUDemand: 1.95}))
+		f.busy(in.ID, 1.95)
 		began := time.Now()
 		f.waitUntil("a flavor is requested", func() bool { return f.requested("db").flavor != persons })
 		if took := time.Since(began); took > 45*time.Minute {
-			t.Errorf("the service waits for %v", took)
+			f.t.Errorf("the service waits for %v", took)
 		}
 	})
 }
@@ -458,11 +467,8 @@ func TestFlavorThatTheAPIServerRefusedCountsForNothing(t *testing.T) {
 // Row 9.
 func TestFormerRdsOfThatNameSaysNothingAboutTheNextOne(t *testing.T) {
 	red(t)
-	level.InBubble(t, func(t *testing.T) {
-		f := newFleet(t, simcloud.Settings{})
-		f.start(flags{sweep: 5 * time.Minute})
-		in := f.database("default", "db", smallInstance())
-		f.waitArmed("default", "db")
+	inFleet(t, simcloud.Settings{}, func(f *fleet) {
+		in := f.armed(often, smallInstance())
 		f.setSwitch("db", "false")
 		f.waitOff("db", "NotEnabled")
 		f.delete(f.rdss("default"), "db")
@@ -475,29 +481,28 @@ func TestFormerRdsOfThatNameSaysNothingAboutTheNextOne(t *testing.T) {
 // Row 10.
 func TestNothingOfADatabaseThatIsOffIsPending(t *testing.T) {
 	red(t)
-	level.InBubble(t, func(t *testing.T) {
-		f := newFleet(t, simcloud.Settings{})
-		s := f.start(flags{sweep: 5 * time.Minute, recheck: 30 * time.Second})
+	inFleet(t, simcloud.Settings{}, func(f *fleet) {
+		s := f.start(often)
 		in := f.database("default", "db", instance(twoVCPUs, 100, 50))
 		f.waitArmed("default", "db")
 		f.patch(f.rdss("default"), "db", `{"spec":{"volumesize":200}}`)
-		f.must(f.sim.SetWorkload(in.ID, simcloud.Workload{UsedGB: 93}))
+		f.uses(in.ID, 93)
 		f.waitUntil("the stalled change is reported", func() bool { return f.hasDecision("db", "Stalled") })
 		time.Sleep(2 * time.Hour)
 		before := s.metric("rds_autopilot_held_changes")
 		f.patch(f.rdss("default"), "db", `{"spec":{"autopilot":false}}`)
 		time.Sleep(20 * time.Minute)
 		if after := s.metric("rds_autopilot_held_changes"); before == 0 || after != 0 {
-			t.Errorf("held_changes was %g and is %g", before, after)
+			f.t.Errorf("held_changes was %g and is %g", before, after)
 		}
 		a := f.autopilot("default", "db")
 		for _, c := range a.Status.Conditions {
 			if c.Type != v1alpha1.ConditionReady && c.Status == metav1.ConditionTrue {
-				t.Errorf("off, and %s is %+v", c.Type, c)
+				f.t.Errorf("off, and %s is %+v", c.Type, c)
 			}
 		}
 		if stored := text(a.Status); strings.Contains(stored, `"200"`) && strings.Contains(stored, "unfulfilled") {
-			t.Errorf("off, and the size of another writer is kept: %s", stored)
+			f.t.Errorf("off, and the size of another writer is kept: %s", stored)
 		}
 	})
 }
@@ -505,19 +510,18 @@ func TestNothingOfADatabaseThatIsOffIsPending(t *testing.T) {
 // Row 11.
 func TestContestEndsWhenAPersonChoosesALargerFlavor(t *testing.T) {
 	red(t)
-	level.InBubble(t, func(t *testing.T) {
-		f := newFleet(t, simcloud.Settings{})
-		f.start(flags{sweep: 5 * time.Minute, recheck: 30 * time.Second})
+	inFleet(t, simcloud.Settings{}, func(f *fleet) {
+		f.start(often)
 		in, next := f.changedFlavor(1.95)
 		const smaller, larger = "rds.mysql.n1.large.2", "rds.mysql.n1.2xlarge.4"
 		f.patch(f.rdss("default"), "db", `{"spec":{"flavorref":"`+smaller+`"}}`)
 		f.applyFlavor(in.ID, smaller)
-		f.waitUntil("it is contested", func() bool { return f.condition("db", v1alpha1.ConditionContested).Status == metav1.ConditionTrue })
+		f.waitUntil("it is contested", func() bool { return f.isTrue("db", v1alpha1.ConditionContested) })
 		f.patch(f.rdss("default"), "db", `{"spec":{"flavorref":"`+larger+`"}}`)
 		f.applyFlavor(in.ID, larger)
 		time.Sleep(2 * time.Hour)
 		if c := f.condition("db", v1alpha1.ConditionContested); c.Status == metav1.ConditionTrue {
-			t.Errorf("after %s, Contested is %+v", next, c)
+			f.t.Errorf("after %s, Contested is %+v", next, c)
 		}
 	})
 }
@@ -525,22 +529,21 @@ func TestContestEndsWhenAPersonChoosesALargerFlavor(t *testing.T) {
 // Row 12.
 func TestNothingIsInProgressAfterTheInstanceHasLeftTheCloud(t *testing.T) {
 	red(t)
-	level.InBubble(t, func(t *testing.T) {
-		f := newFleet(t, simcloud.Settings{EnlargeDuration: 30 * time.Minute})
-		s := f.start(flags{sweep: 5 * time.Minute, recheck: 30 * time.Second})
+	inFleet(t, simcloud.Settings{EnlargeDuration: 30 * time.Minute}, func(f *fleet) {
+		s := f.start(often)
 		in := f.database("default", "db", smallInstance())
 		f.waitArmed("default", "db")
-		f.must(f.sim.SetWorkload(in.ID, simcloud.Workload{UsedGB: 93}))
-		f.waitUntil("it grows", func() bool { return f.condition("db", v1alpha1.ConditionProgressing).Status == metav1.ConditionTrue })
+		f.uses(in.ID, 93)
+		f.waitUntil("it grows", func() bool { return f.isTrue("db", v1alpha1.ConditionProgressing) })
 		f.sim.RemoveInstance(in.ID)
 		time.Sleep(time.Hour)
 		for _, kind := range []string{v1alpha1.ConditionProgressing, v1alpha1.ConditionLimited, v1alpha1.ConditionContested} {
 			if c := f.condition("db", kind); c.Status == metav1.ConditionTrue {
-				t.Errorf("%s is %+v", kind, c)
+				f.t.Errorf("%s is %+v", kind, c)
 			}
 		}
 		if n := s.metric("rds_autopilot_conditions"); n != 0 {
-			t.Errorf("the gauges of conditions count %g", n)
+			f.t.Errorf("the gauges of conditions count %g", n)
 		}
 	})
 }
@@ -548,15 +551,14 @@ func TestNothingIsInProgressAfterTheInstanceHasLeftTheCloud(t *testing.T) {
 // Row 13.
 func TestReplicaOfUnknownSizeDecidesNothing(t *testing.T) {
 	red(t)
-	level.InBubble(t, func(t *testing.T) {
-		f := newFleet(t, simcloud.Settings{})
-		f.start(flags{sweep: 5 * time.Minute, recheck: 30 * time.Second})
+	inFleet(t, simcloud.Settings{}, func(f *fleet) {
+		f.start(often)
 		in := f.database("default", "db", instance("rds.pg.n1.large.4", 100, 10))
 		f.addInstance(simcloud.Instance{Flavor: "rds.pg.n1.2xlarge.4.rr", VolumeGB: 100, ReplicaOf: in.ID, Omits: []string{"cpu", "mem"}})
-		f.must(f.sim.SetWorkload(in.ID, simcloud.Workload{UsedGB: 10, CPUDemand: 1.95}))
+		f.busy(in.ID, 1.95)
 		time.Sleep(2 * time.Hour)
 		if f.requested("db").flavor == in.Flavor {
-			t.Errorf("no flavor is requested; the decisions are %+v", f.autopilot("default", "db").Status.Decisions)
+			f.t.Errorf("no flavor is requested; the decisions are %+v", f.autopilot("default", "db").Status.Decisions)
 		}
 	})
 }
@@ -578,10 +580,9 @@ func TestFaultySeriesAffectsOnlyWhatNeedsIt(t *testing.T) {
 		"CPU 1e300 %":         {"rds001_cpu_util", simcloud.SeriesFault{Value: "1e300", All: true}, simcloud.Workload{UsedGB: 10, CPUDemand: 1.95}, request{100, twoVCPUs}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			level.InBubble(t, func(t *testing.T) {
-				f := newFleet(t, simcloud.Settings{})
+			inFleet(t, simcloud.Settings{}, func(f *fleet) {
 				f.loseMessages()
-				f.start(flags{sweep: 5 * time.Minute, recheck: 30 * time.Second})
+				f.start(often)
 				in := f.database("default", "db", smallInstance())
 				other := f.database("default", "other", smallInstance())
 				f.waitArmed("default", "db")
@@ -589,13 +590,13 @@ func TestFaultySeriesAffectsOnlyWhatNeedsIt(t *testing.T) {
 				f.must(f.sim.ChangeInstance(in.ID, func(in *simcloud.Instance) {
 					in.SeriesFaults, in.Workload = map[string]simcloud.SeriesFault{tc.metric: tc.fault}, tc.load
 				}))
-				f.must(f.sim.SetWorkload(other.ID, simcloud.Workload{UsedGB: 93}))
+				f.uses(other.ID, 93)
 				time.Sleep(time.Hour)
 				if got := f.requested("db"); got != tc.want {
-					t.Errorf("the service requests %+v, want %+v; decisions: %+v", got, tc.want, f.autopilot("default", "db").Status.Decisions)
+					f.t.Errorf("the service requests %+v, want %+v; decisions: %+v", got, tc.want, f.autopilot("default", "db").Status.Decisions)
 				}
 				if got := f.requested("other").volumeGB; got != 110 {
-					t.Errorf("of another database it requests %d GB", got)
+					f.t.Errorf("of another database it requests %d GB", got)
 				}
 			})
 		})
@@ -607,14 +608,13 @@ func TestBatchThatIsRefusedIsReadOneByOne(t *testing.T) {
 	red(t)
 	for _, status := range []int{http.StatusForbidden, http.StatusInternalServerError} {
 		t.Run(http.StatusText(status), func(t *testing.T) {
-			level.InBubble(t, func(t *testing.T) {
-				f := newFleet(t, simcloud.Settings{})
+			inFleet(t, simcloud.Settings{}, func(f *fleet) {
 				f.loseMessages()
 				var ids []string
 				for i := range 4 {
 					ids = append(ids, f.database("default", fmt.Sprintf("db-%d", i), smallInstance()).ID)
 				}
-				f.start(flags{sweep: 5 * time.Minute, recheck: 30 * time.Second})
+				f.start(often)
 				f.waitUntil("all are armed", func() bool { return f.areArmed(4) })
 				f.setFault(func(r *http.Request) *simcloud.Fault {
 					if _, operation := simcloud.OperationOf(r); operation != "BatchMetricData" {
@@ -629,12 +629,12 @@ func TestBatchThatIsRefusedIsReadOneByOne(t *testing.T) {
 					return nil
 				})
 				for _, id := range ids {
-					f.must(f.sim.SetWorkload(id, simcloud.Workload{UsedGB: 93}))
+					f.uses(id, 93)
 				}
 				time.Sleep(30 * time.Minute)
 				for i := range ids {
 					if got := f.requested(fmt.Sprintf("db-%d", i)).volumeGB; i > 0 && got != 110 {
-						t.Errorf("of database %d, the service requests %d GB", i, got)
+						f.t.Errorf("of database %d, the service requests %d GB", i, got)
 					}
 				}
 			})
@@ -645,15 +645,14 @@ func TestBatchThatIsRefusedIsReadOneByOne(t *testing.T) {
 // Row 17.
 func TestSizeThatBecomesKnownIsNoChange(t *testing.T) {
 	red(t)
-	level.InBubble(t, func(t *testing.T) {
-		f := newFleet(t, simcloud.Settings{})
+	inFleet(t, simcloud.Settings{}, func(f *fleet) {
 		in := f.database("default", "db", simcloud.Instance{Flavor: twoVCPUs, VolumeGB: 100, Workload: simcloud.Workload{UsedGB: 10}, Omits: []string{"size"}})
-		f.start(flags{sweep: 5 * time.Minute})
+		f.start(often)
 		time.Sleep(20 * time.Minute)
 		f.must(f.sim.ChangeInstance(in.ID, func(in *simcloud.Instance) { in.Omits = nil }))
 		time.Sleep(20 * time.Minute)
 		if changes := f.autopilot("default", "db").Status.Changes; len(changes) > 0 {
-			t.Errorf("recorded are %+v", changes)
+			f.t.Errorf("recorded are %+v", changes)
 		}
 	})
 }
@@ -661,32 +660,30 @@ func TestSizeThatBecomesKnownIsNoChange(t *testing.T) {
 // Row 19.
 func TestSizeOfAPersonIsNoStepOfOurs(t *testing.T) {
 	red(t)
-	level.InBubble(t, func(t *testing.T) {
-		f := newFleet(t, simcloud.Settings{})
+	inFleet(t, simcloud.Settings{}, func(f *fleet) {
 		in := f.database("default", "db", instance(twoVCPUs, 100, 50))
 		f.patch(f.rdss("default"), "db", `{"spec":{"autopilot":null}}`)
 		f.createAutopilot("default", "db", `{"apply":"Cloud"}`)
 		f.start(applyCloud())
 		f.waitArmed("default", "db")
-		f.must(f.sim.SetWorkload(in.ID, simcloud.Workload{UsedGB: 93}))
+		f.uses(in.ID, 93)
 		f.patch(f.rdss("default"), "db", `{"spec":{"volumesize":150}}`)
 		f.waitUntil("the cloud has the person's size", func() bool { now, _ := f.sim.Instance(in.ID); return now.VolumeGB == 150 })
 		time.Sleep(5 * time.Minute)
-		f.must(f.sim.SetWorkload(in.ID, simcloud.Workload{UsedGB: 137}))
+		f.uses(in.ID, 137)
 		time.Sleep(20 * time.Minute)
 		if got := f.requested("db").volumeGB; got != 160 {
-			t.Errorf("the service requests %d GB, want 160; changes: %+v", got, f.autopilot("default", "db").Status.Changes)
+			f.t.Errorf("the service requests %d GB, want 160; changes: %+v", got, f.autopilot("default", "db").Status.Changes)
 		}
 	})
 }
 
 // Row 25.
 func TestConflictOfVersionsIsNoFailure(t *testing.T) {
-	level.InBubble(t, func(t *testing.T) {
-		f := newFleet(t, simcloud.Settings{})
+	inFleet(t, simcloud.Settings{}, func(f *fleet) {
 		in := f.database("default", "db", smallInstance())
 		conflicts, seen := 0, ""
-		o := flags{sweep: 5 * time.Minute, recheck: 30 * time.Second}
+		o := often
 		o.kube = roundTrip(func(r *http.Request) (*http.Response, error) {
 			if r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "/status") {
 				body, err := io.ReadAll(r.Body)
@@ -704,10 +701,10 @@ func TestConflictOfVersionsIsNoFailure(t *testing.T) {
 		})
 		s := f.start(o)
 		f.waitArmed("default", "db")
-		f.must(f.sim.SetWorkload(in.ID, simcloud.Workload{UsedGB: 93}))
+		f.uses(in.ID, 93)
 		f.waitUntil("it grows", func() bool { return f.requested("db").volumeGB == 110 })
 		if n := s.metric("rds_autopilot_rounds_failed_total"); conflicts != 1 || seen != "" || n > 0 || len(f.events("default", "db", "StatusNotStored")) > 0 {
-			t.Errorf("%d conflicts, %g failed rounds; a write reports %q", conflicts, n, seen)
+			f.t.Errorf("%d conflicts, %g failed rounds; a write reports %q", conflicts, n, seen)
 		}
 	})
 }

@@ -35,34 +35,35 @@ type database struct {
 	fullFor   time.Duration // how long it has been read-only
 	limitSeen time.Duration // how long the service could measure that it is read-only
 
-	mu         sync.Mutex
-	id         string
-	sample     []sample   // newest last
-	policies   []policyAt // newest last
-	switched   string     // spec.autopilot of the Rds: true, false or absent
-	born       time.Time  // when the RdsAutopilot was created
-	leftAt     time.Time  // when the instance left the cloud
-	exists     bool       // the RdsAutopilot exists and is not being deleted
-	hasRds     bool
-	noOperator time.Time // until then, the operator does not apply its Rds
-	hasSecond  bool      // another Rds names its instance
-	specGB     int       // the size in the Rds
-	rdsGB      int       // the size that the last person, or the operator, wrote into the Rds
-	growths    []growthMade
-	resizes    []time.Time       // requests of another flavor
-	resizing   string            // the flavor that the service has requested and the cloud does not have yet
-	intents    []openChange      // as stored
-	left       simcloud.Instance // as it was when it left the cloud
-	gone       bool              // the instance has left the cloud
-	requests   []flavorRequest   // flavors that the service has requested of the cloud
-	starts     []time.Time       // when the cloud began them
-	jobsSeen   int               // jobs of the instance that were attributed
-	peopled    time.Time         // when people last changed its size or flavor
-	peoples    map[string]bool   // flavors that somebody else has requested
-	touched    time.Time         // until then, the oracle excuses delays, because of what people did
-	resets     time.Time         // until then, an admission policy reverts patches of the Rds
-	capFrom    simcloud.Instance // at the first arming
-	base       *v1alpha1.Baseline
+	mu            sync.Mutex
+	id            string
+	sample        []sample   // newest last
+	policies      []policyAt // newest last
+	switched      string     // spec.autopilot of the Rds: true, false or absent
+	born          time.Time  // when the RdsAutopilot was created
+	leftAt        time.Time  // when the instance left the cloud
+	exists        bool       // the RdsAutopilot exists and is not being deleted
+	hasRds        bool
+	noOperator    time.Time // until then, the operator does not apply its Rds
+	hasSecond     bool      // another Rds names its instance
+	specGB        int       // the size in the Rds
+	rdsGB         int       // the size that the last person, or the operator, wrote into the Rds
+	growths       []growthMade
+	resizes       []time.Time       // requests of another flavor
+	resizing      string            // the flavor that the service has requested and the cloud does not have yet
+	intents       []openChange      // as stored
+	left          simcloud.Instance // as it was when it left the cloud
+	gone          bool              // the instance has left the cloud
+	requests      []flavorRequest   // flavors that the service has requested of the cloud
+	starts        []time.Time       // when the cloud began them
+	jobsSeen      int               // jobs of the instance that were attributed
+	peoplesFlavor string            // the flavor in the Rds, if somebody else wrote it
+	peopled       time.Time         // when people last changed its size or flavor
+	peoples       map[string]bool   // flavors that somebody else has requested
+	touched       time.Time         // until then, the oracle excuses delays, because of what people did
+	resets        time.Time         // until then, an admission policy reverts patches of the Rds
+	capFrom       simcloud.Instance // at the first arming
+	base          *v1alpha1.Baseline
 
 	readOnlyFor time.Duration // calm time in which it was read-only and might have grown
 	reported    map[string]bool

@@ -53,7 +53,10 @@ func (w *swarm) admit(x simkube.Write) error {
 		w.judgePatch(d, x)
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		d.specGB = int(decodeAs[otcv1.Rds](w.fleet, x.New).Spec.VolumeSize)
+		spec := decodeAs[otcv1.Rds](w.fleet, x.New).Spec
+		if d.specGB = int(spec.VolumeSize); spec.FlavorRef != d.peoplesFlavor {
+			d.peoplesFlavor = ""
+		}
 	case x.New.GetKind() == otcv1.Kind:
 		d.mu.Lock()
 		defer d.mu.Unlock()
@@ -61,10 +64,10 @@ func (w *swarm) admit(x simkube.Write) error {
 		if x.Old == nil { // what a former Rds said is nothing to it
 			d.switched = "absent"
 		}
-		d.peoples[decodeAs[otcv1.Rds](w.fleet, x.New).Spec.FlavorRef] = true
+		spec := decodeAs[otcv1.Rds](w.fleet, x.New).Spec
+		d.peoples[spec.FlavorRef], d.peoplesFlavor = true, spec.FlavorRef
 		d.hasRds = x.New.GetDeletionTimestamp() == nil
-		d.specGB = int(decodeAs[otcv1.Rds](w.fleet, x.New).Spec.VolumeSize)
-		d.rdsGB = d.specGB
+		d.specGB, d.rdsGB = int(spec.VolumeSize), int(spec.VolumeSize)
 		if found { // an absent value says nothing
 			d.switched = fmt.Sprint(on)
 		}
@@ -83,7 +86,7 @@ func (w *swarm) judgeSecond(x simkube.Write) {
 	}
 	d := w.databases[i]
 	d.mu.Lock()
-	has := d.policy().on && time.Since(d.policy().at) > 15*time.Minute
+	has := d.policy().on && d.policy().spec.Mode == v1alpha1.ModeAuto && time.Since(d.policy().at) > 15*time.Minute // Recommend claims nothing
 	d.mu.Unlock()
 	if has {
 		w.violation(d.name, "the service changes a second Rds, which names the same instance")
@@ -314,6 +317,9 @@ func (d *database) judgeBusy(in simcloud.Instance) {
 		last = latest(last, at.Add(24*time.Hour))
 	}
 	last = latest(last, d.born, d.touched, p.at, d.peopled.Add(8*day), d.w.began.Add(d.w.refused))
+	if d.peoplesFlavor != "" && d.peoplesFlavor != in.Flavor && d.hasRds { // people wait for another flavor
+		return
+	}
 	if calm < needs || time.Since(last) < needs || weekly > 1 || d.specGB > max(in.VolumeGB, d.rdsGB) || d.w.plan.settings.Refuse != nil || d.w.plan.settings.UnknownFlavors != nil {
 		return
 	}
