@@ -33,8 +33,11 @@ type Case struct {
 	Claim    v1alpha1.Claim // who manages this instance, by the rules in the cloud
 	// NoRds means that there is no Rds to patch. Wanted is what the instance has.
 	NoRds bool
-	// Jobs holds the cloud's jobs for intents by id, as far as they could be read. The instance was read after them.
+	// Jobs holds the cloud's jobs for pending changes by id, as far as they could be read. The instance was read after
+	// them.
 	Jobs map[string]Job
+	// Accepted is our last patch of the Rds, if the API server has accepted it and the status does not show that yet.
+	Accepted *v1alpha1.Change
 
 	Alarms []Alarm
 	Status v1alpha1.Status // with the results of the changes that were in progress
@@ -68,17 +71,17 @@ type Wanted struct {
 	Flavor   string
 }
 
-// Matches reports whether the spec already requests the intent's size or flavor.
-func (w Wanted) Matches(i v1alpha1.Intent) bool {
-	if i.Kind == v1alpha1.KindFlavor {
-		return w.Flavor == i.To
+// Matches reports whether the spec already requests the size or flavor of a change.
+func (w Wanted) Matches(ch v1alpha1.Change) bool {
+	if ch.Kind == v1alpha1.KindFlavor {
+		return w.Flavor == ch.To
 	}
-	return w.VolumeGB == Gigabytes(i.To)
+	return w.VolumeGB == Gigabytes(ch.To)
 }
 
-// Includes reports whether the spec already requests the intent's flavor, or at least its size.
-func (w Wanted) Includes(i v1alpha1.Intent) bool {
-	return w.Matches(i) || i.Kind == v1alpha1.KindVolume && w.VolumeGB >= Gigabytes(i.To)
+// Includes reports whether the spec already requests the flavor of a change, or at least its size.
+func (w Wanted) Includes(ch v1alpha1.Change) bool {
+	return w.Matches(ch) || ch.Kind == v1alpha1.KindVolume && w.VolumeGB >= Gigabytes(ch.To)
 }
 
 // Fact names something that a guard reads when it needs it.

@@ -85,7 +85,7 @@ func (d Decision) ValueText() string {
 // Verdict holds the decisions on all alarms of a Case.
 type Verdict struct {
 	Decisions    []Decision
-	Intent       *v1alpha1.Intent   // the change to make, or nil
+	Change       *v1alpha1.Change   // the change to make, or nil
 	RequeueAfter time.Duration      // 0 if an event starts the next check
 	Deferred     *v1alpha1.Deferred // the change that waits for the window from now on
 	Contest      *Decision          // set if another writer reverts our change

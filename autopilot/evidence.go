@@ -54,12 +54,6 @@ type Alarm struct {
 	StateTime time.Time
 	Signal    *v1alpha1.Signal // the newest stored signal, or nil
 	Evidence  Evidence         // read from Cloud Eye for this decision
-	// GrowthTime is when our last growth was completed, as RecentGrowth returns it. The growth rewrote the rule, and
-	// Cloud Eye does not document the state of a rewritten rule. So the evidence decides whether the alarm lasts.
-	GrowthTime time.Time
-	// AlarmOverdueSince is status.overThresholdSince; zero for all other metrics. If Cloud Eye never evaluates the
-	// rule, or there is no rule, the measured used space still triggers growth.
-	AlarmOverdueSince time.Time
 	// DeferredTime is when the alarm of a deferred change was last in force. It is zero for all other alarms.
 	DeferredTime time.Time
 }
@@ -73,26 +67,46 @@ func (a Alarm) InForce(now time.Time) bool {
 	return a.Signalled() && now.Sub(a.Signal.AlarmTime.Time) < EvidenceAge
 }
 
+// GrowthTime returns when our last growth was completed, as RecentGrowth does; zero for all metrics but storage. The
+// growth rewrote the rule, and Cloud Eye does not document the state of a rewritten rule. So the evidence decides
+// whether the alarm lasts.
+func (c Case) GrowthTime(a Alarm) time.Time {
+	if HelpedBy(a.Metric) != v1alpha1.KindVolume {
+		return time.Time{}
+	}
+	return RecentGrowth(c.Status.Changes, c.Now)
+}
+
+// OverdueSince returns since when the used space is over the threshold; zero if it is not, and for all metrics but
+// storage. If Cloud Eye never evaluates the rule, or there is no rule, the measured used space still triggers growth.
+func (c Case) OverdueSince(a Alarm) time.Time {
+	if since := c.Status.OverThresholdSince; since != nil && Row(a.Metric).InGB() {
+		return since.Time
+	}
+	return time.Time{}
+}
+
 // PersistsAfterGrowth reports whether a measurement from after our last growth exists. The state of the rewritten rule
 // does not count then.
-func (a Alarm) PersistsAfterGrowth() bool {
-	return HelpedBy(a.Metric) == v1alpha1.KindVolume && !a.GrowthTime.IsZero() && a.Evidence.Time.After(a.GrowthTime)
+func (a Alarm) PersistsAfterGrowth(c Case) bool {
+	grown := c.GrowthTime(a)
+	return !grown.IsZero() && a.Evidence.Time.After(grown)
 }
 
 // IsOverdue reports whether Cloud Eye should have raised the alarm by now, by its own data.
 func (a Alarm) IsOverdue(c Case) bool {
-	return !a.AlarmOverdueSince.IsZero() && a.untilOverdue(c) <= 0 && a.Evidence.Present() && c.IsFull(a.Evidence)
+	return !c.OverdueSince(a).IsZero() && a.untilOverdue(c) <= 0 && a.Evidence.Present() && c.IsFull(a.Evidence)
 }
 
 // untilOverdue returns how long the used space of a volume over its threshold still waits for Cloud Eye's alarm.
 func (a Alarm) untilOverdue(c Case) time.Duration {
-	return a.AlarmOverdueSince.Add(overdueAfter + c.patience(a.Metric)).Sub(c.Now)
+	return c.OverdueSince(a).Add(overdueAfter + c.patience(a.Metric)).Sub(c.Now)
 }
 
 // OverdueRequeue returns when to read the used space again of a volume over its threshold; 0 for all others. A value
 // that cannot be read is read again soon, because nothing else may report the full volume.
 func (a Alarm) OverdueRequeue(c Case) time.Duration {
-	if a.AlarmOverdueSince.IsZero() {
+	if c.OverdueSince(a).IsZero() {
 		return 0
 	}
 	return max(a.untilOverdue(c), DataRequeue)
@@ -119,10 +133,6 @@ func (c *Case) SetEvidence(m v1alpha1.Metric, e Evidence, err error) {
 		}
 		c.Status.Used, c.Status.ReadOnly = c.UsedSpace(e), c.ReadOnly(e)
 		c.Status.OverThresholdSince = c.OverThresholdSince(e)
-		a.AlarmOverdueSince = time.Time{}
-		if since := c.Status.OverThresholdSince; since != nil {
-			a.AlarmOverdueSince = since.Time
-		}
 	}
 }
 
@@ -181,9 +191,9 @@ func (a Alarm) current() bool {
 
 // Since returns when the alarm began, for messages and latencies: the earlier of the times in Cloud Eye and in the
 // signal.
-func (a Alarm) Since() time.Time {
-	if a.State != v1alpha1.StateAlarm && !a.AlarmOverdueSince.IsZero() {
-		return a.AlarmOverdueSince
+func (a Alarm) Since(c Case) time.Time {
+	if since := c.OverdueSince(a); a.State != v1alpha1.StateAlarm && !since.IsZero() {
+		return since
 	}
 	if a.current() && (a.State != v1alpha1.StateAlarm || a.StateTime.IsZero() ||
 		a.Signal.AlarmTime.Time.Before(a.StateTime)) {
@@ -234,26 +244,10 @@ func (a Alarm) EvidenceFromSignal(c Case) Evidence {
 	return e
 }
 
-// sizeAt returns the size in GB that a volume had at a time of the cloud's clock, given the changes since. Our clock
-// may be behind by ClockSkew. The measurement that led to a growth always counts as before it. In doubt the smaller
-// size is returned.
-func sizeAt(changes []v1alpha1.Change, nowGB int, at time.Time) int {
-	size := nowGB
-	for _, ch := range changes { // newest first
-		if ch.Kind != v1alpha1.KindVolume || ch.Outcome != v1alpha1.OutcomeCompleted {
-			continue
-		}
-		if ch.CompletionTime.Add(ClockSkew).After(at) || ch.EvidenceTime != nil && !ch.EvidenceTime.Time.Before(at) {
-			size = Gigabytes(ch.From)
-		}
-	}
-	return size
-}
-
 // UsedSpaceDue reports whether the used space may stand in for a storage alarm that is not in force, so that it must
 // be read.
 func (c Case) UsedSpaceDue(a Alarm) bool {
 	s := c.Status
-	return c.Instance != nil && c.Instance.HasKnownEngine() && (c.IsSweep || a.InForce(c.Now) || !a.GrowthTime.IsZero() || s.OverThresholdSince != nil ||
-		c.ReadOnly(Evidence{}) != nil || c.UnstartedIntent(v1alpha1.KindVolume) != nil)
+	return c.Instance != nil && c.Instance.HasKnownEngine() && (c.IsSweep || a.InForce(c.Now) || !c.GrowthTime(a).IsZero() || s.OverThresholdSince != nil ||
+		c.ReadOnly(Evidence{}) != nil || c.Unstarted(v1alpha1.KindVolume) != nil)
 }

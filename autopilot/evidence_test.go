@@ -98,16 +98,16 @@ func TestAddSignalKeepsTheNewestOfEachMetric(t *testing.T) {
 
 func TestAlarmSinceIgnoresTheSignalOfAnEarlierAlarm(t *testing.T) {
 	days := cases.Signalled(cases.StorageAt(93), v1alpha1.StateAlarm, 72*time.Hour, "93")
-	if days.MessageID() != "" || !days.Since().Equal(days.StateTime) {
-		t.Errorf("since %s by %q, want Cloud Eye's %s", days.Since(), days.MessageID(), days.StateTime)
+	if days.MessageID() != "" || !days.Since(cases.Quiet()).Equal(days.StateTime) {
+		t.Errorf("since %s by %q, want Cloud Eye's %s", days.Since(cases.Quiet()), days.MessageID(), days.StateTime)
 	}
 	own := cases.Signalled(cases.StorageAt(93), v1alpha1.StateAlarm, 90*time.Second, "93")
-	if own.MessageID() != "m1" || !own.Since().Equal(own.Signal.AlarmTime.Time) {
-		t.Errorf("since %s by %q", own.Since(), own.MessageID())
+	if own.MessageID() != "m1" || !own.Since(cases.Quiet()).Equal(own.Signal.AlarmTime.Time) {
+		t.Errorf("since %s by %q", own.Since(cases.Quiet()), own.MessageID())
 	}
 	repeated := cases.Signalled(cases.StorageAt(93), v1alpha1.StateAlarm, 10*time.Second, "93")
-	if repeated.MessageID() != "m1" || !repeated.Since().Equal(repeated.StateTime) {
-		t.Errorf("repeated alarm: since %s by %q", repeated.Since(), repeated.MessageID())
+	if repeated.MessageID() != "m1" || !repeated.Since(cases.Quiet()).Equal(repeated.StateTime) {
+		t.Errorf("repeated alarm: since %s by %q", repeated.Since(cases.Quiet()), repeated.MessageID())
 	}
 }
 
@@ -213,7 +213,8 @@ func TestEvidenceFromSignalUsesTheSizeAtItsTime(t *testing.T) {
 		want                  float64
 	}{
 		"grown after the datapoint":                               {time.Minute, 0, 84.6},
-		"grown a minute before it, within the skew of the clocks": {6 * time.Minute, 0, 84.6},
+		"grown a minute before it, within the skew of the clocks": {6 * time.Minute, 0, 94},
+		"grown a minute after it, within the skew of the clocks":  {4 * time.Minute, 0, 94},
 		"grown 3 minutes before it":                               {8 * time.Minute, 0, 94},
 		"grown before it, because of this value":                  {8 * time.Minute, 5 * time.Minute, 84.6},
 	} {

@@ -3,8 +3,6 @@
 package autopilot
 
 import (
-	"cmp"
-
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -15,12 +13,9 @@ type Off struct {
 	Message string
 }
 
-// OffFor decides whether autopilot is on for a database. t is nil if there is neither an Rds nor spec.instanceID. If t
-// does not set spec.autopilot, lastSwitch counts, which is its last explicit value. most is --mode.
-func OffFor(t *Target, a *v1alpha1.RdsAutopilot, lastSwitch v1alpha1.Switch, most v1alpha1.Mode, allowed Allowed) Off {
-	if t != nil {
-		lastSwitch = cmp.Or(t.Switch, lastSwitch)
-	}
+// OffFor decides whether autopilot is on for a database. t is nil if there is neither an Rds nor spec.instanceID.
+// explicit is the last explicit value of spec.autopilot of this Rds; empty if there was none. most is --mode.
+func OffFor(t *Target, a *v1alpha1.RdsAutopilot, explicit v1alpha1.SwitchValue, most v1alpha1.Mode, allowed Allowed) Off {
 	switch {
 	case !a.DeletionTimestamp.IsZero():
 		return Off{ReasonNotEnabled, "The RdsAutopilot is being deleted"}
@@ -32,7 +27,7 @@ func OffFor(t *Target, a *v1alpha1.RdsAutopilot, lastSwitch v1alpha1.Switch, mos
 			"spec.instanceID differs from status.id of the Rds with this namespace and name. Remove the wrong one"}
 	case t.Deleting:
 		return Off{ReasonNotEnabled, "The Rds is being deleted"}
-	case lastSwitch == v1alpha1.SwitchOff:
+	case explicit == v1alpha1.SwitchOff:
 		return Off{ReasonNotEnabled, "spec.autopilot of the Rds is false. true turns it on again"}
 	}
 	if NarrowerMode(a.Spec.Mode, most) == v1alpha1.ModeOff {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/mcsps/rds-autopilot/autopilot/window"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
@@ -162,4 +163,9 @@ func DefaultSpec() v1alpha1.Spec {
 			Alarm: v1alpha1.FlavorAlarm{PeriodSeconds: 300, Count: 3, RepeatSeconds: new(int32(1800))},
 		},
 	}
+}
+
+// Cooldown returns the least time between the starts of two changes of flavor.
+func (c Case) Cooldown() time.Duration {
+	return time.Duration(ValueOr(c.Spec.Flavor.CooldownSeconds, 3600)) * time.Second
 }

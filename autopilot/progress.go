@@ -18,17 +18,18 @@ const (
 	statusModifying = "MODIFYING"
 )
 
-// Progress is how far a recorded change has come. These are all states:
+// Progress is how far a pending change of ours has come. These are all states:
 //
 //	state      what is known                                               decided again  cooldown, budget  place
-//	Unstarted  recorded; never requested, or the last request was refused  yes            no                no
+//	Unstarted  never requested, or the last request was refused            yes            no                no
 //	Unclear    the last request got no clear answer                        yes            no                yes
 //	Started    the Rds requests it, or with apply: Cloud the cloud has
 //	           accepted it, or may be making it right now                  no             yes               yes
 //	Completed  the cloud has it, whatever the spec requests by now         ended          yes               no
 //	Lost       the Rds no longer requests it, and the cloud has not got it ended          yes               no
+//	Undone     the cloud had the flavor and reverted it                    ended          yes               no
 //
-// RecordedProgress derives the first three from the status alone, Case.Progress all five from what the cloud has, too.
+// RecordedProgress derives the first three from the status alone, Case.Progress all from what the cloud has, too.
 type Progress int
 
 // The states.
@@ -38,87 +39,85 @@ const (
 	Started
 	Completed
 	Lost
+	Undone
 )
 
 // HasStarted reports whether the change has started or ended, so that no check decides it again.
 func (p Progress) HasStarted() bool { return p >= Started }
 
-// RecordedProgress returns the progress of a change as its record shows it, and since when: Started since the API
-// server or, with apply: Cloud, the cloud accepted the request; Unclear since the last request without a clear answer;
-// Unstarted since the decision.
-func RecordedProgress(i v1alpha1.Intent, apply v1alpha1.Apply) (p Progress, since time.Time) {
+// RecordedProgress returns the progress of a pending change as its record shows it, and since when: Started since the
+// Rds requests it or, with apply: Cloud, since the cloud accepted the request; Unclear since the last request without a
+// clear answer; Unstarted since the decision.
+func RecordedProgress(ch v1alpha1.Change, apply v1alpha1.Apply) (p Progress, since time.Time) {
 	switch {
-	case i.JobTime != nil:
-		return Started, i.JobTime.Time
-	case apply != v1alpha1.ApplyCloud && i.AskedTime != nil:
-		return Started, i.AskedTime.Time
-	case i.Refusal == nil: // the service may have stopped during the request
-		return Unclear, i.DecisionTime.Time
-	case i.Refusal.Reason == CloudUnreachable:
-		return Unclear, i.Refusal.Time.Time
+	case ch.StartTime != nil:
+		return Started, ch.StartTime.Time
+	case apply != v1alpha1.ApplyCloud && ch.RequestTime != nil:
+		return Started, ch.RequestTime.Time
+	case ch.Refusal == nil: // the service may have stopped during the request
+		return Unclear, ch.DecisionTime.Time
+	case ch.Refusal.Reason == CloudUnreachable:
+		return Unclear, ch.Refusal.Time.Time
 	}
-	return Unstarted, i.DecisionTime.Time
+	return Unstarted, ch.DecisionTime.Time
 }
 
-// Progress returns the progress of a recorded change, from the record, what the Rds requests and what the cloud has.
+// Progress returns the progress of a pending change, from the record, what the Rds requests and what the cloud has.
 // What the cloud has started goes on even if the Rds no longer requests it. While the instance is not known, every
 // change counts as started.
-func (c Case) Progress(i *v1alpha1.Intent) Progress {
+func (c Case) Progress(ch *v1alpha1.Change) Progress {
 	if c.Instance == nil {
 		return Started
 	}
-	recorded, since := RecordedProgress(*i, c.Spec.Apply)
-	isFlavor, isCloud := i.Kind == v1alpha1.KindFlavor, c.Spec.Apply == v1alpha1.ApplyCloud
+	recorded, since := RecordedProgress(*ch, c.Spec.Apply)
+	isFlavor, isCloud := ch.Kind == v1alpha1.KindFlavor, c.Spec.Apply == v1alpha1.ApplyCloud
 	isUnclear := isCloud && recorded == Unclear && c.Now.Sub(since) < StallAfter
-	has := c.Instance.VolumeGB >= Gigabytes(i.To)
+	has, had := c.Instance.VolumeGB >= Gigabytes(ch.To), false
 	if isFlavor {
-		has = c.Instance.Flavor == i.To
+		has = c.Instance.Flavor == ch.To
+		had = c.Status.Instance != nil && c.Status.Instance.Flavor == ch.To
 	}
 	switch {
 	case has && (!isFlavor || c.Instance.Status == StatusActive),
-		isFlavor && c.IsJobDone(i): // another writer may have changed the flavor since
+		isFlavor && c.IsJobDone(ch): // another writer may have changed the flavor since
 		return Completed
-	case has, i.JobTime != nil, isCloud && (isUnclear || c.wasBusyWith(i)) && c.isModifying():
+	case !has && had && c.Wanted.Flavor == ch.To:
+		return Undone
+	case has, ch.StartTime != nil, isCloud && (isUnclear || c.wasBusyWith(ch)) && c.isModifying():
 		return Started
-	case c.IsRequested(i) && !isCloud:
+	case c.IsRequested(ch) && !isCloud:
 		return Started
 	case isUnclear:
 		return Unclear
-	case c.NoRds, c.IsRequested(i), i.AskedTime == nil && (!isFlavor || c.Wanted.Flavor == i.From):
+	case c.NoRds, c.IsRequested(ch), ch.RequestTime == nil && !c.IsAccepted(ch):
 		return Unstarted
 	}
 	return Lost
 }
 
-// IsRequested reports whether the Rds requests the intent's flavor, or at least its size.
-func (c Case) IsRequested(i *v1alpha1.Intent) bool { return !c.NoRds && c.Wanted.Includes(*i) }
+// IsRequested reports whether the Rds requests the flavor of a change, or at least its size.
+func (c Case) IsRequested(ch *v1alpha1.Change) bool { return !c.NoRds && c.Wanted.Includes(*ch) }
+
+// IsAccepted reports whether the API server has accepted our patch for the change.
+func (c Case) IsAccepted(ch *v1alpha1.Change) bool {
+	return c.Accepted != nil && c.Accepted.Kind == ch.Kind && c.Accepted.To == ch.To &&
+		c.Accepted.DecisionTime.Equal(ch.DecisionTime)
+}
 
 // isModifying reports whether the cloud is changing the instance's size or flavor.
 func (c Case) isModifying() bool { return strings.HasPrefix(c.Instance.Status, statusModifying) }
 
-// wasBusyWith reports whether the cloud refused the intent because it is busy, perhaps with this very change: an
+// wasBusyWith reports whether the cloud refused the change because it is busy, perhaps with this very change: an
 // operator applies the Rds that requests it. As soon as the instance is ACTIVE without the change, it is unstarted.
-func (c Case) wasBusyWith(i *v1alpha1.Intent) bool {
-	r := i.Refusal
-	return r != nil && r.Reason == string(ReasonInstanceBusy) && c.Now.Sub(r.Time.Time) < StallAfter && c.IsRequested(i)
+func (c Case) wasBusyWith(ch *v1alpha1.Change) bool {
+	r := ch.Refusal
+	return r != nil && r.Reason == string(ReasonInstanceBusy) && c.Now.Sub(r.Time.Time) < StallAfter && c.IsRequested(ch)
 }
 
-// BusySince returns since when an operator may be making an intent that the cloud refused because it is busy. It
-// returns zero if the Rds never requested the intent, or once the instance does not change any more.
-func BusySince(i v1alpha1.Intent, inst *v1alpha1.Instance) time.Time {
-	isBusy := i.Refusal != nil && i.Refusal.Reason == string(ReasonInstanceBusy) && i.AskedTime != nil
-	if !isBusy || inst == nil || !strings.HasPrefix(inst.Status, statusModifying) {
-		return time.Time{}
-	}
-	return i.Refusal.Time.Time
-}
-
-// UnstartedIntent returns the recorded intent of that kind that each check decides again, or nil.
-func (c Case) UnstartedIntent(kind v1alpha1.ChangeKind) *v1alpha1.Intent {
-	for _, p := range c.Status.Intents() {
-		if p.Kind == kind && !c.Progress(p).HasStarted() {
-			return p
-		}
+// Unstarted returns our pending change of that kind that each check decides again, or nil.
+func (c Case) Unstarted(kind v1alpha1.ChangeKind) *v1alpha1.Change {
+	if ch := c.Status.Pending(kind); ch != nil && !c.Progress(ch).HasStarted() {
+		return ch
 	}
 	return nil
 }
@@ -141,11 +140,11 @@ type Job struct {
 	EndTime time.Time // by the cloud's clock; zero if the job runs, or if the cloud does not tell
 }
 
-// IsJobDone reports whether the cloud has completed the intent's job, and the instance was read long enough after that
+// IsJobDone reports whether the cloud has completed the job of a change, and the instance was read long enough after that
 // to show the result. The list of instances may be older than the state of the job.
-func (c Case) IsJobDone(i *v1alpha1.Intent) bool {
-	job := c.Jobs[i.JobID]
-	if i.JobID == "" || job.State != JobDone || !c.Instance.Measurable() {
+func (c Case) IsJobDone(ch *v1alpha1.Change) bool {
+	job := c.Jobs[ch.JobID]
+	if ch.JobID == "" || job.State != JobDone || !c.Instance.Measurable() {
 		return false
 	}
 	since := job.EndTime
@@ -156,39 +155,33 @@ func (c Case) IsJobDone(i *v1alpha1.Intent) bool {
 	if seen.ActiveSince != nil && seen.ActiveSince.After(since) {
 		since = seen.ActiveSince.Time
 	}
-	if i.JobTime != nil && i.JobTime.After(since) {
-		since = i.JobTime.Time
+	if ch.StartTime != nil && ch.StartTime.After(since) {
+		since = ch.StartTime.Time
 	}
 	return c.Now.Sub(since) >= SettleTime
 }
 
 // StartedAt returns when the change started. If it has not, it returns when it was decided.
-func StartedAt(i v1alpha1.Intent) time.Time {
-	if p, since := RecordedProgress(i, v1alpha1.ApplyOperator); p == Started {
+func StartedAt(ch v1alpha1.Change) time.Time {
+	if p, since := RecordedProgress(ch, v1alpha1.ApplyOperator); p == Started {
 		return since
 	}
-	return i.DecisionTime.Time
+	return ch.DecisionTime.Time
 }
 
-// IsStalled reports whether an intent should be completed by now.
-func IsStalled(i v1alpha1.Intent, inst *v1alpha1.Instance, now time.Time) bool {
-	return Overdue(StartedAt(i), inst, now)
+// IsStalled reports whether a pending change should be completed by now.
+func IsStalled(ch v1alpha1.Change, inst *v1alpha1.Instance, now time.Time) bool {
+	return Overdue(StartedAt(ch), inst, now)
 }
 
-// Overdue reports whether a change that was requested at that time should be completed by now.
+// Overdue reports whether a change that was requested at that time should be completed by now: 15 minutes after the
+// later of its start and the instance becoming ACTIVE.
 func Overdue(since time.Time, inst *v1alpha1.Instance, now time.Time) bool {
-	at := StallsAt(since, inst)
-	return !at.IsZero() && !now.Before(at)
-}
-
-// StallsAt returns when a change that started at that time is overdue: 15 minutes after the later of its start and the
-// instance becoming ACTIVE. It returns zero if the instance is not ACTIVE.
-func StallsAt(since time.Time, inst *v1alpha1.Instance) time.Time {
 	if inst == nil || inst.Status != StatusActive {
-		return time.Time{}
+		return false
 	}
 	if inst.ActiveSince != nil && inst.ActiveSince.After(since) {
 		since = inst.ActiveSince.Time
 	}
-	return since.Add(StallAfter)
+	return !now.Before(since.Add(StallAfter))
 }

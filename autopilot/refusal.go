@@ -32,9 +32,9 @@ func RefusalReason(r v1alpha1.Refusal) Reason { return cmp.Or(Reason(r.Reason), 
 // DescribeRefusal returns a sentence that says why a change is not made.
 func DescribeRefusal(r v1alpha1.Refusal) string { return refusalText(r) + ": " + r.Message }
 
-// DescribeRefusedIntent returns a sentence that says which change is refused, and why.
-func DescribeRefusedIntent(i v1alpha1.Intent) string {
-	return fmt.Sprintf("%s (%s): %s", refusalText(*i.Refusal), DescribeIntent(i), i.Refusal.Message)
+// DescribeRefused returns a sentence that says which change is refused, and why.
+func DescribeRefused(ch v1alpha1.Change) string {
+	return fmt.Sprintf("%s (%s): %s", refusalText(*ch.Refusal), DescribeStep(ch), ch.Refusal.Message)
 }
 
 // refusalText returns the meaning of a refusal, without the text of the API server or the cloud.

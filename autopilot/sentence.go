@@ -41,33 +41,55 @@ func DurationText(d time.Duration) string {
 // TimeText returns a time for a sentence.
 func TimeText(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// DescribeIntent names a change in a sentence.
-func DescribeIntent(i v1alpha1.Intent) string { return DescribeStep(i.Kind, i.From, i.To) }
-
-// DescribeStep names a change from one size in GB or flavor to another.
-func DescribeStep(kind v1alpha1.ChangeKind, from, to string) string {
-	if kind == v1alpha1.KindVolume {
-		return fmt.Sprintf("Storage %s → %s GB", from, to)
+// DescribeStep names a change in a sentence.
+func DescribeStep(ch v1alpha1.Change) string {
+	if ch.Kind == v1alpha1.KindVolume {
+		return fmt.Sprintf("Storage %s → %s GB", ch.From, ch.To)
 	}
-	return fmt.Sprintf("Flavor %s → %s", from, to)
+	return fmt.Sprintf("Flavor %s → %s", ch.From, ch.To)
 }
 
 // DescribeChange returns a sentence that says how a change ended.
 func DescribeChange(ch v1alpha1.Change) string {
-	what := DescribeStep(ch.Kind, ch.From, ch.To)
+	what := DescribeStep(ch)
+	if ch.Count > 1 {
+		what += fmt.Sprintf(" (%s)", TimesText(int(ch.Count)))
+	}
 	switch {
-	case ch.Outcome == v1alpha1.OutcomeRolledBack:
-		return what + ": the cloud reverted a flavor that the Rds still requests"
-	case ch.By == v1alpha1.ByOther:
+	case !ch.IsDecided():
 		return what + ": changed by another writer"
 	case ch.Outcome == v1alpha1.OutcomeLost:
-		if ch.Count > 1 {
-			what += fmt.Sprintf(" (%s)", TimesText(int(ch.Count)))
-		}
 		return what + " is lost: the Rds no longer requests it, and the cloud did not make it"
-	case ch.DecisionTime != nil:
-		return fmt.Sprintf("%s is done, %s after the decision", what,
-			DurationText(ch.CompletionTime.Sub(ch.DecisionTime.Time)))
+	case ch.Outcome == v1alpha1.OutcomeReverted:
+		return what + " was taken back, although the Rds still requests it"
+	case ch.Outcome == v1alpha1.OutcomeFailed && ch.Refusal != nil:
+		return what + " has failed: " + ch.Refusal.Message
+	case ch.Outcome == v1alpha1.OutcomeRefused:
+		return what + " was refused until it was not needed any more"
+	case ch.Outcome == v1alpha1.OutcomeWithdrawn:
+		return what + " was withdrawn before it was requested"
 	}
-	return what + " is done"
+	return fmt.Sprintf("%s is done, %s after the decision", what, DurationText(ch.CompletionTime.Sub(ch.DecisionTime.Time)))
+}
+
+// TimesText returns "once" or a number of times.
+func TimesText(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
+// ContestText returns the sentence that another writer replaced our flavor.
+func (c Case) ContestText(ours v1alpha1.Change) string {
+	return fmt.Sprintf("%s replaced flavor %s by %s. The flavor stays for 7 days unless the spec changes",
+		WriterText(c.FlavorWriter), ours.To, c.Wanted.Flavor)
+}
+
+// WriterText names a field manager for the beginning of a sentence.
+func WriterText(manager string) string {
+	if manager == "" {
+		return "Another writer"
+	}
+	return fmt.Sprintf("Field manager %q", manager)
 }

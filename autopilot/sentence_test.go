@@ -28,7 +28,7 @@ func TestDescribeChangeNamesOutcomeAndWriter(t *testing.T) {
 	ours := v1alpha1.Change{Kind: v1alpha1.KindVolume, By: v1alpha1.ByAutopilot, From: "100", To: "110", Outcome: v1alpha1.OutcomeCompleted, DecisionTime: &at, CompletionTime: cases.Ago(0)}
 	lost, theirs := ours, ours
 	lost.Outcome, lost.Kind, lost.From, lost.To = v1alpha1.OutcomeLost, v1alpha1.KindFlavor, "a", "b"
-	theirs.By = v1alpha1.ByOther
+	theirs.By, theirs.DecisionTime = v1alpha1.ByOther, nil
 	for want, ch := range map[string]v1alpha1.Change{
 		"Storage 100 → 110 GB is done, 4 minutes after the decision":                         ours,
 		"Flavor a → b is lost: the Rds no longer requests it, and the cloud did not make it": lost,

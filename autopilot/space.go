@@ -3,6 +3,8 @@
 package autopilot
 
 import (
+	"time"
+
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -14,7 +16,17 @@ func (c Case) NewSize(a Alarm, maxGB int) int {
 		stepGB: nextStep(has, s, c.Status.Changes, c.Now), maxGB: maxGB,
 		thresholdPercent: int(s.ThresholdPercent), readOnly: c.IsReadOnly(a),
 	}
-	return g.newSize(has, a.Evidence.UsedGB)
+	return g.newSize(has, c.usedAtLeast(a))
+}
+
+// usedAtLeast returns the used space of an alarm in GB. If its measurement is from before the database became
+// read-only, at least the limit counts as used, so that the growth does not wait for the next measurement.
+func (c Case) usedAtLeast(a Alarm) float64 {
+	used, readOnly := a.Evidence.UsedGB, c.ReadOnly(a.Evidence)
+	if c.IsReadOnly(a) && Seconds(a.Evidence.Time).Before(&readOnly.SinceTime) {
+		return max(used, ReadOnlyAt(c.Instance.VolumeGB))
+	}
+	return used
 }
 
 // IsFull reports whether the used space is at or over the threshold of the present volume.
@@ -41,7 +53,7 @@ func (c Case) ReadOnly(e Evidence) *v1alpha1.ReadOnly {
 	case was == nil && isFull:
 		return &v1alpha1.ReadOnly{SinceTime: *Seconds(c.Now)}
 	case was == nil && isAtLimit && !isWritable:
-		return &v1alpha1.ReadOnly{SinceTime: *Seconds(e.Time)}
+		return &v1alpha1.ReadOnly{SinceTime: *Seconds(earlier(e.Time, c.Now))}
 	case was != nil && !isFull && isWritable && Seconds(e.Time).After(was.SinceTime.Time):
 		return nil
 	}
@@ -54,4 +66,12 @@ func (c Case) IsReadOnly(a Alarm) bool {
 	grown, ok := LastChanged(c.Status.Changes, v1alpha1.KindVolume)
 	isMeasured := !ok || !a.Evidence.Present() || a.Evidence.Time.After(grown)
 	return Row(a.Metric).InGB() && isMeasured && c.ReadOnly(a.Evidence) != nil
+}
+
+// earlier returns the earlier time. A measurement may be dated minutes ahead.
+func earlier(a, b time.Time) time.Time {
+	if a.After(b) {
+		return b
+	}
+	return a
 }

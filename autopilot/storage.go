@@ -38,8 +38,13 @@ func ReadOnlyAt(sizeGB int) float64 {
 	return min(float64(sizeGB-readOnlyFree), float64(readOnlyUsed*sizeGB)/100)
 }
 
+// tolerance is how many GB a limit may be missed by rounding, because a percentage times a size is seldom exact.
+const tolerance = 1e-6
+
 // readOnlyNow reports whether the cloud makes a database read-only at that used space.
-func readOnlyNow(sizeGB int, usedGB float64) bool { return sizeGB > 0 && usedGB >= ReadOnlyAt(sizeGB) }
+func readOnlyNow(sizeGB int, usedGB float64) bool {
+	return sizeGB > 0 && usedGB >= ReadOnlyAt(sizeGB)-tolerance
+}
 
 // NearlyReadOnly reports whether a database is read-only, or becomes so with 2 GB more.
 func NearlyReadOnly(sizeGB int, usedGB float64) bool { return readOnlyNow(sizeGB, usedGB+nearReadOnly) }
@@ -53,7 +58,7 @@ func WritableAt(sizeGB int) float64 {
 }
 
 // writable reports whether a database that was read-only becomes writable at that used space.
-func writable(sizeGB int, usedGB float64) bool { return usedGB <= WritableAt(sizeGB) }
+func writable(sizeGB int, usedGB float64) bool { return usedGB <= WritableAt(sizeGB)+tolerance }
 
 // RoundUp returns the smallest size of the cloud that is not smaller.
 func RoundUp(sizeGB int) int { return (sizeGB + volumeUnit - 1) / volumeUnit * volumeUnit }
@@ -72,7 +77,7 @@ func Threshold(sizeGB, configuredThreshold int) int {
 
 // atThreshold reports whether that much used space is at or over the threshold of that size. A size of 0 is not known.
 func atThreshold(sizeGB int, usedGB float64, configuredThreshold int) bool {
-	return sizeGB > 0 && 100*usedGB >= float64(Threshold(sizeGB, configuredThreshold)*sizeGB)
+	return sizeGB > 0 && usedGB >= float64(Threshold(sizeGB, configuredThreshold)*sizeGB)/100-tolerance
 }
 
 // nextStep returns the number of GB by which a volume grows at least, from the step of the policy and our last
@@ -112,13 +117,8 @@ func (g growth) newSize(sizeGB int, usedGB float64) int {
 	if sizeGB <= 0 || sizeGB >= limit || !g.isShort(sizeGB, usedGB) {
 		return sizeGB
 	}
-	// The measurement is minutes old, and the database may have reached its limit since.
-	atMost := usedGB
-	if g.readOnly {
-		atMost = max(usedGB, ReadOnlyAt(sizeGB))
-	}
 	size := sizeGB + g.stepGB
-	for size < limit && (atThreshold(size, usedGB, g.thresholdPercent) || g.readOnly && !writable(size, atMost)) {
+	for size < limit && (atThreshold(size, usedGB, g.thresholdPercent) || g.readOnly && !writable(size, usedGB)) {
 		size += volumeUnit
 	}
 	return min(size, limit)
@@ -127,5 +127,5 @@ func (g growth) newSize(sizeGB int, usedGB float64) int {
 // isShort reports whether a volume is too small for its used space. A comparison with NaN is false, so a value that
 // cannot be true leads to no growth.
 func (g growth) isShort(sizeGB int, usedGB float64) bool {
-	return atThreshold(sizeGB, usedGB, g.thresholdPercent) || g.readOnly && usedGB > WritableAt(sizeGB)
+	return atThreshold(sizeGB, usedGB, g.thresholdPercent) || g.readOnly && usedGB > WritableAt(sizeGB)+tolerance
 }

@@ -21,11 +21,25 @@ type Target struct {
 	// Wanted is the size and flavor that the spec requests.
 	Wanted Wanted
 	// Switch is the value of spec.autopilot. It is empty if the field is absent, which changes nothing.
-	Switch v1alpha1.Switch
+	Switch v1alpha1.SwitchValue
 	// Deleting means that the object is deleted and that its finalizers still keep it.
 	Deleting bool
 	// OperatorAutopilot means that spec.endpoint turns on the operator's own, unauthenticated autopilot as well.
 	OperatorAutopilot bool
+}
+
+// Explicit returns the last explicit value of spec.autopilot of this Rds: that of the Rds now, or a newer one that a
+// watch has shown, or the stored one. Each must be of this Rds. It returns an empty value if there was none.
+func (t *Target) Explicit(seen, stored v1alpha1.Switch) v1alpha1.SwitchValue {
+	switch {
+	case t.Switch != "":
+		return t.Switch
+	case seen.UID == t.UID && seen.Value != "":
+		return seen.Value
+	case stored.UID == t.UID:
+		return stored.Value
+	}
+	return ""
 }
 
 // GetUID returns the UID, so that a Target can be used like a Kubernetes object.

@@ -16,6 +16,8 @@ type Requirements struct {
 	CPU, Memory bool     // the dimensions in alarm; each must become larger
 	MaxVCPUs    int      // never exceeded; 0 means no cap
 	MaxMemoryGB int      // GB, never exceeded; 0 means no cap
+	Only        string   // the only code that counts; empty means any
+	Replicas    []Flavor // sizes of read replicas, which the next flavor must not exceed
 
 	// Offered are the codes in the instance's own resize list. OfferedKnown is false if the API has no such list.
 	// Then only the same family is considered.
@@ -30,6 +32,7 @@ type Refusal string
 const (
 	RefusedOffer   Refusal = "not offered for this instance"
 	RefusedCap     Refusal = "above the caps"
+	RefusedReplica Refusal = "larger than a read replica"
 	RefusedSoldOut Refusal = "not available in every zone"
 )
 
@@ -70,7 +73,7 @@ func Next(ladder []Candidate) (Candidate, bool) {
 // smaller in the other one.
 func (r Requirements) isLarger(f Flavor) bool {
 	isSame := f.Engine == r.Current.Engine && f.Mode == r.Current.Mode &&
-		(r.Version == "" || slices.Contains(f.Versions, r.Version))
+		(r.Version == "" || f.isSoldFor(r.Version)) && (r.Only == "" || f.Code == r.Only)
 	return isSame && (r.CPU || r.Memory) && f.VCPUs >= r.Current.VCPUs && f.MemoryGB >= r.Current.MemoryGB &&
 		(!r.CPU || f.VCPUs > r.Current.VCPUs) && (!r.Memory || f.MemoryGB > r.Current.MemoryGB)
 }
@@ -78,10 +81,12 @@ func (r Requirements) isLarger(f Flavor) bool {
 func (r Requirements) consider(f Flavor) Candidate {
 	c := Candidate{Flavor: f}
 	switch {
-	case r.OfferedKnown && !slices.Contains(r.Offered, f.Code), !r.OfferedKnown && f.Family() != r.Current.Family():
+	case r.OfferedKnown && !r.isOffered(f), !r.OfferedKnown && f.Family() != r.Current.Family():
 		c.Refused = RefusedOffer
 	case r.MaxVCPUs > 0 && f.VCPUs > r.MaxVCPUs, r.MaxMemoryGB > 0 && f.MemoryGB > r.MaxMemoryGB:
 		c.Refused = RefusedCap
+	case slices.ContainsFunc(r.Replicas, func(x Flavor) bool { return f.VCPUs > x.VCPUs || f.MemoryGB > x.MemoryGB }):
+		c.Refused = RefusedReplica
 	default:
 		for _, zone := range r.Zones {
 			if state := f.Zones[zone]; state != ZoneNormal {
@@ -91,6 +96,21 @@ func (r Requirements) consider(f Flavor) Candidate {
 		}
 	}
 	return c
+}
+
+// isSoldFor reports whether the flavor is sold for an engine version. An instance may report a minor version that the
+// catalogue does not have: 8.0.28 for 8.0.
+func (f Flavor) isSoldFor(version string) bool {
+	return slices.ContainsFunc(f.Versions, func(v string) bool {
+		return v == version || strings.HasPrefix(version, v+".")
+	})
+}
+
+// isOffered reports whether the resize list has the flavor. The list of an instance in mode ha or replica may have its
+// codes without the suffix of the mode.
+func (r Requirements) isOffered(f Flavor) bool {
+	bare := strings.TrimSuffix(strings.TrimSuffix(f.Code, ".ha"), ".rr")
+	return slices.Contains(r.Offered, f.Code) || slices.Contains(r.Offered, bare)
 }
 
 func (r Requirements) compare(a, b Candidate) int {

@@ -139,26 +139,22 @@ func TestWriteStatusReturnsAnErrorWhenAnOlderCRDLacksTheField(t *testing.T) {
 	definitions := kube{admin: cluster.Config()}.as(t, schema.GroupVersionResource{
 		Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
 	})
-	const drop = `[{"op":"remove","path":"/spec/versions/0/schema/openAPIV3Schema/properties/status/properties/overtaken"}]`
+	const drop = `[{"op":"remove","path":"/spec/versions/0/schema/openAPIV3Schema/properties/status/properties/maxGB"}]`
 	if _, err := definitions.Patch(t.Context(), "rdsautopilots.autopilot.otc.mcsps.de", types.JSONPatchType, []byte(drop),
 		metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the intent is refused", func() bool {
+	eventually(t, "a field that the schema does not have is refused", func() bool {
 		a, err := c.LiveAutopilot(t.Context(), "default", "shop")
 		if err != nil {
 			t.Fatal(err)
 		}
-		now := metav1.NowMicro()
 		with := a.Status
-		with.ObservedGeneration++
-		with.Overtaken = &autopilotv1.Intent{
-			Kind: autopilotv1.KindFlavor, Metrics: []autopilotv1.Metric{autopilotv1.MetricCPU}, EvidenceTime: now, DecisionTime: now,
-		}
+		with.MaxGB = 200
 		written, err := c.WriteStatus(t.Context(), a, with)
-		if err == nil && written.Status.Overtaken == nil {
-			t.Fatal("the intent was dropped without an error")
+		if err == nil && written.Status.MaxGB == 0 {
+			t.Fatal("the field was dropped without an error")
 		}
-		return err != nil && strings.Contains(err.Error(), "status.overtaken")
+		return err != nil && strings.Contains(err.Error(), "status.maxGB")
 	})
 }

@@ -114,13 +114,13 @@ func TestCallbackSeesEveryVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "there were four calls", func() bool { return len(seen.all()) == 4 })
-	var got []autopilotv1.Switch
+	var got []autopilotv1.SwitchValue
 	for _, pair := range seen.all() {
 		if pair[1] != nil {
 			got = append(got, pair[1].Switch)
 		}
 	}
-	if diff := cmp.Diff([]autopilotv1.Switch{autopilotv1.SwitchOn, "", autopilotv1.SwitchOff}, got); diff != "" {
+	if diff := cmp.Diff([]autopilotv1.SwitchValue{autopilotv1.SwitchOn, "", autopilotv1.SwitchOff}, got); diff != "" {
 		t.Errorf("switches (-want +got):\n%s", diff)
 	}
 }

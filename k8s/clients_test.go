@@ -172,8 +172,8 @@ func targetOf40GB() *autopilot.Target {
 	return &autopilot.Target{Namespace: "db", Name: "one", UID: "uid", Wanted: autopilot.Wanted{VolumeGB: 40}}
 }
 
-func toSize(gb string) autopilotv1.Intent {
-	return autopilotv1.Intent{Kind: autopilotv1.KindVolume, To: gb}
+func toSize(gb string) autopilotv1.Change {
+	return autopilotv1.Change{Kind: autopilotv1.KindVolume, To: gb}
 }
 
 func TestPatchRdsReturnsAnErrorWhenTheSizeIsNotLarger(t *testing.T) {

@@ -29,7 +29,7 @@ func fieldOf(kind autopilotv1.ChangeKind) (string, error) {
 // were read. It returns the Rds as stored. It returns autopilot.ErrConflict if one of them has changed,
 // autopilot.ErrGone if there is no Rds, or an *autopilot.RefusedError. It never makes a volume smaller.
 func (c *Cluster) PatchRds(ctx context.Context, read *autopilot.Target,
-	i autopilotv1.Intent) (*autopilot.Target, error) {
+	i autopilotv1.Change) (*autopilot.Target, error) {
 	field, err := fieldOf(i.Kind)
 	if err != nil {
 		return nil, fmt.Errorf("patch Rds %s/%s: %w", read.Namespace, read.Name, err)

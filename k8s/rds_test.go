@@ -69,7 +69,7 @@ func TestPatchRdsReturnsConflictWhenTheRdsHasChanged(t *testing.T) {
 	anotherObject := func(read *autopilot.Target) { read.UID = "someone-else" }
 	anotherInstance := func(read *autopilot.Target) { read.InstanceID = "instance-of-before" }
 	for name, tc := range map[string]struct {
-		intent autopilotv1.Intent
+		intent autopilotv1.Change
 		alter  func(read *autopilot.Target)
 		want   error
 	}{
@@ -123,12 +123,12 @@ func TestClusterIDIsTheUIDOfTheSystemNamespace(t *testing.T) {
 	}
 }
 
-func toSize(gb int) autopilotv1.Intent {
-	return autopilotv1.Intent{Kind: autopilotv1.KindVolume, To: strconv.Itoa(gb)}
+func toSize(gb int) autopilotv1.Change {
+	return autopilotv1.Change{Kind: autopilotv1.KindVolume, To: strconv.Itoa(gb)}
 }
 
-func toFlavor(code string) autopilotv1.Intent {
-	return autopilotv1.Intent{Kind: autopilotv1.KindFlavor, To: code}
+func toFlavor(code string) autopilotv1.Change {
+	return autopilotv1.Change{Kind: autopilotv1.KindFlavor, To: code}
 }
 
 func (k kube) stored(t *testing.T, name string) *unstructured.Unstructured {

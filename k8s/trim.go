@@ -44,8 +44,17 @@ func trimRds(rds *otcv1.Rds) {
 	rds.Status = otcv1.Status{ID: shorten.To(rds.Status.ID, maxID)}
 }
 
-// trimAutopilot keeps spec and status: the schema limits the spec, and only the service may write the status.
-func trimAutopilot(a *autopilotv1.RdsAutopilot) { trim(&a.ObjectMeta) }
+// trimAutopilot keeps spec and status: the schema limits the spec, and only the service may write the status. The owner
+// shows whether a deleted object was garbage of a former Rds.
+func trimAutopilot(a *autopilotv1.RdsAutopilot) {
+	owners := a.OwnerReferences
+	trim(&a.ObjectMeta)
+	for _, o := range owners {
+		if o.Kind == otcv1.Kind {
+			a.OwnerReferences = []metav1.OwnerReference{{Kind: o.Kind, UID: o.UID}}
+		}
+	}
+}
 
 // transform trims an object where it enters the process.
 func transform(obj any) (any, error) {

@@ -26,7 +26,7 @@ func TestTrimKeepsWhatIsRead(t *testing.T) {
 		Name: "one", Namespace: "db", UID: "u", ResourceVersion: "7", Generation: 3, Labels: map[string]string{"team": "a"},
 		Annotations: map[string]string{"kubectl.kubernetes.io/last-applied-configuration": `{"spec":{"password":"secret"}}`},
 		Finalizers:  []string{long}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "operator"}},
-		OwnerReferences: []metav1.OwnerReference{{Kind: long, Name: long}},
+		OwnerReferences: []metav1.OwnerReference{{Kind: long, Name: long}, {Kind: "Rds", Name: long, UID: "r"}},
 	}
 	want := metav1.ObjectMeta{Name: "one", Namespace: "db", UID: "u", ResourceVersion: "7", Generation: 3}
 	rds := &otcv1.Rds{
@@ -50,7 +50,9 @@ func TestTrimKeepsWhatIsRead(t *testing.T) {
 		if diff := cmp.Diff(want, rds.ObjectMeta); diff != "" || rds.Spec.VolumeSize != 40 || !*rds.Spec.Autopilot || rds.Spec.Endpoint == "" {
 			t.Errorf("the Rds keeps %+v, metadata (-want +got):\n%s", rds.Spec, diff)
 		}
-		if diff := cmp.Diff(want, a.ObjectMeta); diff != "" || a.Status.Instance == nil {
+		owned := want
+		owned.OwnerReferences = []metav1.OwnerReference{{Kind: "Rds", UID: "r"}}
+		if diff := cmp.Diff(owned, a.ObjectMeta); diff != "" || a.Status.Instance == nil {
 			t.Errorf("the RdsAutopilot keeps (-want +got):\n%s", diff)
 		}
 	}

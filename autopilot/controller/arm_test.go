@@ -284,7 +284,7 @@ func TestChangeInProgressIsKeptWhileAutopilotIsOff(t *testing.T) {
 			w.settle(c)
 		}
 		setMode(v1alpha1.ModeOff)
-		if w.checkGone(); w.rap().Status.Pending == nil {
+		if w.checkGone(); w.pending() == nil {
 			t.Fatal("no pending change")
 		}
 		if c.limiter.reserve(Key{"other", "db"}, 1, w.now) {

@@ -5,6 +5,7 @@ package controller
 import (
 	"context"
 	"errors"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -13,41 +14,69 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// request requests a stored intent for the instance itself: from the operator by a patch of the Rds, and then
-// with spec.apply: Cloud from the cloud. Both wait for other systems, so a request for a flavor is cancelled when the
-// window closes.
-func (r *round) request(ctx context.Context, i v1alpha1.Intent) (record.Patched, error) {
-	if remaining, ok := autopilot.UntilWindowCloses(r.rap.Spec, r.options.Now()); ok && i.Kind == v1alpha1.KindFlavor {
+// request requests a stored change for the instance itself: from the operator by a patch of the Rds, and then with
+// spec.apply: Cloud from the cloud. Both wait for other systems, so a request for a flavor is cancelled when the window
+// closes. It reports the decisions that the API server or the cloud has accepted, stores every other answer, and
+// returns when to check again.
+func (r *round) request(ctx context.Context, c autopilot.Case, ch v1alpha1.Change, acting []autopilot.Decision,
+	again time.Duration) (time.Duration, error) {
+	requestCtx := ctx
+	if remaining, ok := autopilot.UntilWindowCloses(r.rap.Spec, r.options.Now()); ok && ch.Kind == v1alpha1.KindFlavor {
 		if remaining <= 0 {
 			r.log.Info("nothing is requested, because the window has closed")
-			return record.Patched{}, nil
+			return again, nil
 		}
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, remaining)
+		requestCtx, cancel = context.WithTimeout(ctx, remaining)
 		defer cancel()
 	}
-	patched, err := r.patchRds(ctx, i)
-	isRequested := r.target.NoRds || patched.Result == record.PatchAccepted || patched.Result == record.PatchPresent
-	if err == nil && isRequested && r.rap.Spec.Apply == v1alpha1.ApplyCloud {
-		patched.Cloud = r.changeInCloud(ctx, i)
+	answer, err := r.patchRds(requestCtx, ch)
+	if err != nil {
+		return again, err
 	}
-	return patched, err
+	if answer == nil && r.rap.Spec.Apply == v1alpha1.ApplyCloud {
+		if answer = r.changeInCloud(requestCtx, ch); answer == nil {
+			return again, nil
+		}
+	}
+	if answer == nil || answer.Reason == "" {
+		r.emitDecisions(acting)
+		r.nameWAL(c, acting)
+	}
+	if answer == nil {
+		return again, nil
+	}
+	var answers, news []autopilot.Decision
+	var ended []v1alpha1.Change
+	c.Now = r.options.Now()
+	err = r.update(ctx, func(s *v1alpha1.Status) { answers, news, ended = answer.Record(c, s) })
+	if err != nil {
+		return again, err
+	}
+	r.emitEnded(ended)
+	r.emitDecisions(news)
+	for _, d := range answers {
+		if d.RequeueAfter > 0 && (again == 0 || d.RequeueAfter < again) {
+			again = d.RequeueAfter
+		}
+	}
+	return again, nil
 }
 
-// changeInCloud requests a stored intent from the cloud itself, for databases with spec.apply: Cloud. It returns nil
+// changeInCloud requests a stored change from the cloud itself, for databases with spec.apply: Cloud. It returns nil
 // if it does not ask the cloud, because the target has changed, the window has closed or the instance has another flavor
-// by now. A flavor has its place since the walk through the guards reserved it, until the round ends.
-func (r *round) changeInCloud(ctx context.Context, i v1alpha1.Intent) *record.CloudAnswer {
+// by now.
+func (r *round) changeInCloud(ctx context.Context, ch v1alpha1.Change) *record.Answer {
 	if err := r.confirmTarget(ctx); err != nil {
 		r.log.Info("the cloud is not asked yet", zap.Error(err))
 		return nil
 	}
-	a := &record.CloudAnswer{Kind: i.Kind, To: i.To}
+	a := &record.Answer{Kind: ch.Kind, To: ch.To}
 	var err error
-	a.JobID, err = r.cloud.Change(ctx, r.target.InstanceID, i)
+	a.JobID, err = r.cloud.Change(ctx, r.target.InstanceID, ch)
 	if err == nil {
-		r.log.Info("the cloud has begun", zap.String("kind", string(i.Kind)), zap.String("from", i.From),
-			zap.String("to", i.To), zap.String("job", a.JobID))
+		r.log.Info("the cloud has begun", zap.String("kind", string(ch.Kind)), zap.String("from", ch.From),
+			zap.String("to", ch.To), zap.String("job", a.JobID))
 		return a
 	}
 	a.Unsent = errors.Is(err, autopilot.ErrNotRequested)
@@ -60,19 +89,4 @@ func (r *round) changeInCloud(ctx context.Context, i v1alpha1.Intent) *record.Cl
 		a.Reason, a.Message = refusal.Reason, refusal.Message
 	}
 	return a
-}
-
-// keepAnswer stores the cloud's answer after the write of the outcome has failed, because the receiver has stored a
-// message meanwhile for example. Without the job's id the next round would request the change again and never learn
-// how the first job ended.
-func (r *round) keepAnswer(ctx context.Context, c autopilot.Case, answer *record.CloudAnswer) error {
-	if answer == nil {
-		return nil
-	}
-	var news []autopilot.Decision
-	err := r.update(ctx, func(s *v1alpha1.Status) { news = record.Answer(c, s, *answer) })
-	if err == nil {
-		r.emitDecisions(news)
-	}
-	return err
 }

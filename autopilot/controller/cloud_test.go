@@ -43,7 +43,7 @@ type cloudState struct {
 	readBefore time.Time
 	refusals   map[string]*autopilot.RefusedError           // of changes, by instance id
 	onInstance func()                                       // runs while a round reads the instance
-	onChange   func(context.Context, v1alpha1.Intent) error // runs while a round requests a change
+	onChange   func(context.Context, v1alpha1.Change) error // runs while a round requests a change
 }
 
 // cloud implements Cloud on the state of a world.
@@ -113,7 +113,7 @@ func (c cloud) ResizeList(context.Context, autopilot.Instance) ([]string, error)
 }
 
 // Change begins a job, whose id contains the new size or flavor.
-func (c cloud) Change(ctx context.Context, id string, i v1alpha1.Intent) (jobID string, err error) {
+func (c cloud) Change(ctx context.Context, id string, i v1alpha1.Change) (jobID string, err error) {
 	c.mu.Lock()
 	onChange := c.onChange
 	c.mu.Unlock()

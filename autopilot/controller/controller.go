@@ -118,11 +118,7 @@ func (c *Controller) isOwnPatch(key Key, old, now *autopilot.Target) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	m := c.memories[key]
-	if m == nil || m.patch == nil || before != *now || !now.Wanted.Matches(*m.patch) || old.Wanted.Matches(*m.patch) {
-		return false
-	}
-	m.patch = nil
-	return true
+	return m != nil && m.patch != nil && before == *now && now.Wanted.Matches(*m.patch) && !old.Wanted.Matches(*m.patch)
 }
 
 // AutopilotChanged handles a watch event of an RdsAutopilot, as TargetChanged does. It starts no round if only the
@@ -131,7 +127,7 @@ func (c *Controller) AutopilotChanged(old, now *v1alpha1.RdsAutopilot) {
 	if now == nil {
 		key := Key{old.Namespace, old.Name}
 		c.drop(key)
-		c.switches.observe(key, nil) // an earlier spec.autopilot: true must not create again what a person has deleted
+		c.switches.deleted(key, old, c.options.Kube.Target(key.Namespace, key.Name))
 		c.enqueue(key)
 		c.enqueueArming(key)
 		return
@@ -238,6 +234,9 @@ func (c *Controller) next(
 	case err != nil && ctx.Err() == nil:
 		c.reportFailure(key, err)
 		queue.AddRateLimited(key)
+		if requeueAfter > 0 {
+			queue.AddAfter(key, requeueAfter) // the earlier of both counts
+		}
 	default:
 		queue.Forget(key)
 		if requeueAfter > 0 {

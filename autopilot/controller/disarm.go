@@ -3,7 +3,6 @@
 package controller
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,10 +19,6 @@ import (
 func (r *round) disarm(ctx context.Context, off autopilot.Off) error {
 	reason, message := string(off.Reason), off.Message
 	removed, err := r.removeRules(ctx, r.confirmOff)
-	if removed > 0 && err == nil {
-		r.kube.Event(r.target, r.rap, autopilot.Event{Reason: eventDisarmed, Action: "Remove",
-			Note: message + ". Its alarm rules were removed"})
-	}
 	if errors.Is(err, autopilot.ErrConflict) {
 		return err
 	}
@@ -32,11 +27,19 @@ func (r *round) disarm(ctx context.Context, off autopilot.Off) error {
 			fmt.Sprintf("%s, but the alarm rules cannot be removed yet: %v", message, err)))
 	}
 	isHeld := reason == string(autopilot.ReasonNotAllowed) && r.isNews(message)
+	hadRules := removed > 0 || len(r.rap.Status.Alarms.Rules) > 0
 	if err := r.storeOff(ctx, v1alpha1.Alarms{}, reason, message); err != nil {
 		return err
 	}
+	if hadRules {
+		r.kube.Event(r.target, r.rap, autopilot.Event{Reason: eventDisarmed, Action: "Remove",
+			Note: message + ". Its alarm rules were removed"})
+	}
 	if isHeld {
 		r.warnHeld(reason, message)
+	}
+	if r.offFor(r.kube.Target(r.key.Namespace, r.key.Name), r.rap) == (autopilot.Off{}) { // turned on again meanwhile
+		r.controller.enqueue(r.key)
 	}
 	return nil
 }
@@ -79,7 +82,7 @@ func (r *round) confirmOff(ctx context.Context) error {
 		return fmt.Errorf("read the RdsAutopilot: %w", err)
 	}
 	check := *r
-	check.rap, check.lastSwitch = live, cmp.Or(r.controller.switches.of(r.key), live.Status.Switch)
+	check.rap = live
 	if err := check.readTarget(ctx); errors.Is(err, autopilot.ErrGone) {
 		check.target = nil
 	} else if err != nil {
@@ -91,17 +94,18 @@ func (r *round) confirmOff(ctx context.Context) error {
 	return nil
 }
 
-// storeOff stores that autopilot is off and which alarm objects remain in the cloud. It drops changes that have not
-// started. One that may have started stays recorded: it counts for cooldown and budget once autopilot is on again. An
-// alarm that is in force gets a last decision, because nobody checks it any more.
+// storeOff stores that autopilot is off and which alarm objects remain in the cloud. An alarm that is in force gets a
+// last decision, because nobody checks it any more.
 func (r *round) storeOff(ctx context.Context, left v1alpha1.Alarms, reason, message string) error {
 	var news []autopilot.Decision
 	err := r.update(ctx, func(s *v1alpha1.Status) {
 		news = record.Decisions(s, r.lastDecisions(*s), r.now)
-		s.Switch, s.Alarms, s.Deferred = r.lastSwitch, left, nil
-		s.OverThresholdSince, s.Used, s.ReadOnly = nil, nil, nil // nobody reads while autopilot is off
-		record.DropUnstarted(s, r.rap.Spec.Apply)
-		s.Held = nil
+		s.Alarms = left
+		c := autopilot.Case{Now: r.now, Spec: r.rap.Spec, NoRds: true, Accepted: r.controller.recall(r.key).patch}
+		if r.target != nil {
+			c.NoRds, c.Wanted = r.target.NoRds, r.target.Wanted
+		}
+		record.ClearOn(c, s)
 		s.ObservedGeneration, s.EffectiveMode = r.rap.Generation, r.effectiveMode()
 		record.SetOff(s, reason, message, r.rap.Generation, r.now)
 	})

@@ -29,9 +29,9 @@ func TestRulesOfADatabaseThatIsOnAreNotRemovedByAnOldCache(t *testing.T) {
 			w.changeRap(func(rap *v1alpha1.RdsAutopilot) { rap.Spec.Mode = v1alpha1.ModeAuto })
 		},
 		"spec.autopilot was false": func(w *world, c *Controller) {
-			w.changeRap(func(rap *v1alpha1.RdsAutopilot) { rap.Status.Switch = v1alpha1.SwitchOff })
+			w.changeRap(func(rap *v1alpha1.RdsAutopilot) { rap.Status.Switch.Value = v1alpha1.SwitchOff })
 			w.freezeAutopilots(c)
-			w.changeRap(func(rap *v1alpha1.RdsAutopilot) { rap.Status.Switch = v1alpha1.SwitchOn })
+			w.changeRap(func(rap *v1alpha1.RdsAutopilot) { rap.Status.Switch.Value = v1alpha1.SwitchOn })
 			w.setSwitch(nil)
 			c.switches.last = map[Key]v1alpha1.Switch{}
 		},

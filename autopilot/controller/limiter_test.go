@@ -5,7 +5,6 @@ package controller
 import (
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,74 +28,44 @@ func TestFlavorLimiterReservesPlacesUntilReleased(t *testing.T) {
 	}
 }
 
-func TestFlavorLimiterCountsChangesOfTheCache(t *testing.T) {
+func TestFlavorLimiterCountsPendingChangesOfTheCache(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	changing := func(age time.Duration, status string) *v1alpha1.RdsAutopilot {
-		a := &v1alpha1.RdsAutopilot{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}}
-		at, since := metav1.NewMicroTime(now.Add(-age)), metav1.NewTime(now.Add(-age))
-		a.Status.Pending = &v1alpha1.Intent{Kind: v1alpha1.KindFlavor, DecisionTime: at, AskedTime: &at}
-		a.Status.Instance = &v1alpha1.Instance{Status: status, ActiveSince: &since}
-		return a
+	pending := func(age time.Duration, alter func(*v1alpha1.Change)) v1alpha1.Change {
+		at := metav1.NewMicroTime(now.Add(-age))
+		ch := v1alpha1.Change{Kind: v1alpha1.KindFlavor, By: v1alpha1.ByAutopilot, DecisionTime: &at, RequestTime: &at}
+		if alter != nil {
+			alter(&ch)
+		}
+		return ch
 	}
-	const twoHours = 2 * time.Hour
-	refused := changing(time.Minute, "ACTIVE")
-	refused.Status.Pending.Refusal, refused.Status.Pending.AskedTime = &v1alpha1.Refusal{Count: 1}, nil
-	byCloud := refused.DeepCopy()
-	byCloud.Spec.Apply, byCloud.Status.Pending.AskedTime = v1alpha1.ApplyCloud, &byCloud.Status.Pending.DecisionTime
-	byCloud.Status.Pending.Refusal.Reason = "InstanceBusy"
-	byOperator := byCloud.DeepCopy()
-	byOperator.Status.Pending.Refusal.Time = metav1.NewMicroTime(now.Add(-time.Minute))
-	byOperator.Status.Instance.Status = "MODIFYING"
-	notRequested := byOperator.DeepCopy()
-	notRequested.Status.Pending.AskedTime = nil
-	unclear := byCloud.DeepCopy()
-	unclear.Status.Pending.Refusal.Reason = "CloudUnreachable"
-	unclear.Status.Pending.Refusal.Time = refused.Status.Pending.DecisionTime
-	late := changing(time.Minute, "MODIFYING")
-	late.Status.Pending.DecisionTime = metav1.NewMicroTime(now.Add(-twoHours))
-	lateInCloud := late.DeepCopy()
-	lateInCloud.Spec.Apply = v1alpha1.ApplyCloud
-	lateInCloud.Status.Pending.JobTime = late.Status.Pending.AskedTime
-	lateInCloud.Status.Pending.AskedTime = &late.Status.Pending.DecisionTime
+	refused := func(reason string) func(*v1alpha1.Change) {
+		return func(ch *v1alpha1.Change) { ch.Refusal = &v1alpha1.Refusal{Count: 1, Reason: reason} }
+	}
 	for name, tc := range map[string]struct {
-		other    *v1alpha1.RdsAutopilot
+		other    v1alpha1.Change
 		hasPlace bool
 	}{
-		"in progress":                                  {changing(14*time.Minute, "MODIFYING"), true},
-		"stalled":                                      {changing(15*time.Minute, "ACTIVE"), false},
-		"failed for an hour":                           {changing(time.Hour, "FAILED"), true},
-		"failed for two hours":                         {changing(2*time.Hour, "FAILED"), false},
-		"refused by the API":                           {refused, false},
-		"refused by the cloud":                         {byCloud, false},
-		"refused because an operator was faster":       {byOperator, true},
-		"refused because of another writer's change":   {notRequested, false},
-		"the answer was lost":                          {unclear, true},
-		"decided two hours ago, patched a minute ago":  {late, true},
-		"decided two hours ago, accepted a minute ago": {lateInCloud, true},
-		"no change of the flavor":                      {&v1alpha1.RdsAutopilot{}, false},
+		"decided":              {pending(time.Minute, func(ch *v1alpha1.Change) { ch.RequestTime = nil }), true},
+		"requested":            {pending(2*time.Hour-time.Second, nil), true},
+		"for two hours":        {pending(2*time.Hour, nil), false},
+		"refused by the API":   {pending(time.Minute, refused("")), false},
+		"refused by the cloud": {pending(time.Minute, refused("QuotaExceeded")), false},
+		"the answer was lost":  {pending(time.Minute, refused("CloudUnreachable")), true},
+		"decided two hours ago, accepted a minute ago": {pending(2*time.Hour, func(ch *v1alpha1.Change) {
+			ch.StartTime = new(metav1.NewMicroTime(now.Add(-time.Minute)))
+		}), true},
+		"completed": {pending(time.Minute, func(ch *v1alpha1.Change) { ch.Outcome = v1alpha1.OutcomeCompleted }), false},
+		"by others": {pending(time.Minute, func(ch *v1alpha1.Change) { ch.DecisionTime = nil }), false},
+		"a volume":  {pending(time.Minute, func(ch *v1alpha1.Change) { ch.Kind = v1alpha1.KindVolume }), false},
 	} {
-		l := newFlavorLimiter(cachedAutopilots{autopilots: []*v1alpha1.RdsAutopilot{tc.other}})
-		l.check(Key{"ns", "a"}, now)
+		a := &v1alpha1.RdsAutopilot{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}}
+		a.Status.Changes = []v1alpha1.Change{tc.other}
+		l := newFlavorLimiter(cachedAutopilots{autopilots: []*v1alpha1.RdsAutopilot{a}})
 		if free := l.reserve(Key{"ns", "b"}, 1, now); free == tc.hasPlace {
 			t.Errorf("%s: has its place %t, want %t", name, !free, tc.hasPlace)
 		}
 		if !l.reserve(Key{"ns", "a"}, 2, now) {
 			t.Errorf("%s: its own change counts against it", name)
-		}
-	}
-
-	byOperator.Status.Instance.Status = "ACTIVE"
-	for name, other := range map[string]*v1alpha1.RdsAutopilot{
-		"stalled": changing(21*time.Minute, "ACTIVE"), "refused because an operator was faster": byOperator,
-	} {
-		l := newFlavorLimiter(cachedAutopilots{autopilots: []*v1alpha1.RdsAutopilot{other}})
-		l.check(Key{"ns", "a"}, now.Add(-7*time.Minute))
-		if l.reserve(Key{"ns", "b"}, 1, now) {
-			t.Errorf("%s: it has no place although no round has checked that, as after a time without a leader", name)
-		}
-		l.check(Key{"ns", "a"}, now)
-		if !l.reserve(Key{"ns", "b"}, 1, now) {
-			t.Errorf("%s: it has a place after a round has checked it", name)
 		}
 	}
 }
@@ -138,28 +107,5 @@ func TestFlavorKeepsItsPlaceWhenARoundHasAnOldCache(t *testing.T) {
 		decide()
 		decide() // the first one may end in a conflict
 		w.checkPlace(c, "after the change", false)
-	})
-}
-
-// An operator may act on the patch of the Rds before the status shows it.
-func TestPatchedFlavorHasItsPlaceAlthoughTheCloudIsBusy(t *testing.T) {
-	level.InBubble(t, func(t *testing.T) {
-		w := newCloudWorld(t, true)
-		c := w.startAlarm(v1alpha1.MetricCPU)
-		w.refusals = map[string]*autopilot.RefusedError{
-			w.inst.ID: {Reason: autopilot.ReasonInstanceBusy, Message: "the operator was faster"},
-		}
-		w.mustDecide(c)
-		synctest.Wait()
-		if len(w.patches) != 1 {
-			t.Fatalf("patches %v", w.patches)
-		}
-		w.checkPlace(c, "after the patch", true)
-		w.inst.Status = "MODIFYING"
-		w.now = w.now.Add(time.Minute)
-		w.mustDecide(c)
-		synctest.Wait()
-		w.now = w.now.Add(2 * time.Minute)
-		w.checkPlace(c, "while the operator changes it", true)
 	})
 }

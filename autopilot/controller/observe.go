@@ -100,7 +100,7 @@ func (r *round) observe(ctx context.Context) (autopilot.Case, error) {
 	if err != nil {
 		return c, err
 	}
-	c.Status.Switch, c.IsSweep, r.now = r.lastSwitch, r.isSweep, c.Now
+	c.IsSweep, r.now = r.isSweep, c.Now
 	if c.Instance == nil {
 		return c, nil
 	}
@@ -154,14 +154,6 @@ func addAlarms(c *autopilot.Case) (err error) {
 	if !slices.ContainsFunc(c.Alarms, isStorage) {
 		c.Alarms = append(c.Alarms, autopilot.Alarm{Metric: v1alpha1.MetricStorage})
 	}
-	for i := range c.Alarms {
-		if isStorage(c.Alarms[i]) {
-			c.Alarms[i].GrowthTime = autopilot.RecentGrowth(c.Status.Changes, c.Now)
-			if since := c.Status.OverThresholdSince; since != nil {
-				c.Alarms[i].AlarmOverdueSince = since.Time
-			}
-		}
-	}
 	return err
 }
 
@@ -174,16 +166,16 @@ func watches(rule v1alpha1.Rule, inst autopilot.Instance) bool {
 // readJobs reads the state of the pending changes' jobs. If a job has ended, this round reads the instance after that.
 func (r *round) readJobs(ctx context.Context) map[string]autopilot.Job {
 	jobs := make(map[string]autopilot.Job)
-	for _, i := range r.rap.Status.Intents() {
-		if i.JobID == "" {
+	for _, ch := range r.rap.Status.PendingChanges() {
+		if ch.JobID == "" {
 			continue
 		}
-		job, err := r.cloud.Job(ctx, i.JobID)
+		job, err := r.cloud.Job(ctx, ch.JobID)
 		if err != nil { // the instance shows the progress as well
-			r.log.Warn("read the state of a job", zap.String("job", i.JobID), zap.Error(err))
+			r.log.Warn("read the state of a job", zap.String("job", ch.JobID), zap.Error(err))
 			continue
 		}
-		jobs[i.JobID] = job
+		jobs[ch.JobID] = job
 		if job.State != autopilot.JobRunning {
 			r.notBefore = r.options.Now()
 		}

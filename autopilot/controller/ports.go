@@ -43,7 +43,7 @@ type Kubernetes interface {
 	// PatchRds writes the intent's size or flavor into the spec of the Rds, which requests the change from the operator.
 	// It does so only if the old value, the uid and the instance id are as they were read; otherwise it returns
 	// autopilot.ErrConflict. It returns the Rds as stored. An *autopilot.RefusedError is a refusal of the API server.
-	PatchRds(ctx context.Context, read *autopilot.Target, i v1alpha1.Intent) (*autopilot.Target, error)
+	PatchRds(ctx context.Context, read *autopilot.Target, i v1alpha1.Change) (*autopilot.Target, error)
 	// Event emits an event on the Rds and one on the RdsAutopilot. Either may be nil.
 	Event(t *autopilot.Target, a *v1alpha1.RdsAutopilot, e autopilot.Event)
 
@@ -75,7 +75,7 @@ type Cloud interface {
 	// otherwise it returns autopilot.ErrConflict. It returns the id of the started job, or an empty id if the
 	// instance already has that size or flavor. An *autopilot.RefusedError is a refusal. After
 	// autopilot.ErrNotRequested no job has started. After any other error that is unknown.
-	Change(ctx context.Context, instanceID string, i v1alpha1.Intent) (jobID string, err error)
+	Change(ctx context.Context, instanceID string, i v1alpha1.Change) (jobID string, err error)
 	// Job returns the state of a job. If many jobs are running, it may return the last known state, or JobRunning.
 	Job(ctx context.Context, id string) (autopilot.Job, error)
 

@@ -3,10 +3,10 @@
 package controller
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -31,18 +31,14 @@ type round struct {
 	kube       Kubernetes
 	cloud      Cloud
 
-	key        Key
-	target     *autopilot.Target      // nil if there is neither an Rds nor spec.instanceID
-	rap        *v1alpha1.RdsAutopilot // as last read or written; the round must not modify it
-	lastSwitch v1alpha1.Switch        // last explicit value of spec.autopilot
-	now        time.Time
-	log        *zap.Logger
+	key    Key
+	target *autopilot.Target      // nil if there is neither an Rds nor spec.instanceID
+	rap    *v1alpha1.RdsAutopilot // as last read or written; the round must not modify it
+	now    time.Time
+	log    *zap.Logger
 
 	notBefore time.Time // ignore what was read from the cloud before this time
 	isSweep   bool      // a sweep requested this round, and perhaps something else as well
-
-	isDeciding bool // the round is of the decide queue, which alone stores intents
-	keepsPlace bool // an operator or the cloud may be making a change that the stored status does not show
 }
 
 // newRound reads both objects from the cache. It returns false if there is no RdsAutopilot.
@@ -52,13 +48,7 @@ func (c *Controller) newRound(key Key) (r *round, ok bool) {
 		key: key, target: c.options.Kube.Target(key.Namespace, key.Name), now: c.options.Now(),
 		log: c.options.Log.With(zap.String("namespace", key.Namespace), zap.String("name", key.Name)),
 	}
-	if r.target != nil {
-		r.lastSwitch = cmp.Or(r.target.Switch, c.switches.of(key))
-	}
 	r.rap, ok = c.options.Kube.Autopilot(key.Namespace, key.Name)
-	if ok {
-		r.lastSwitch = cmp.Or(r.lastSwitch, r.rap.Status.Switch)
-	}
 	return r, ok
 }
 
@@ -68,11 +58,8 @@ func (c *Controller) newRound(key Key) (r *round, ok bool) {
 func (c *Controller) reconcile(ctx context.Context, key Key) (requeueAfter time.Duration, err error) {
 	taken := c.decideMarks.take(key)
 	r, ok := c.newRound(key)
-	r.isDeciding = true
 	defer func() {
-		if !r.keepsPlace {
-			c.limiter.release(key)
-		}
+		c.limiter.release(key)
 		if err != nil {
 			c.decideMarks.restore(key, taken, r.notBefore, err)
 		}
@@ -86,7 +73,7 @@ func (c *Controller) reconcile(ctx context.Context, key Key) (requeueAfter time.
 		}
 	}
 	if !ok {
-		if r.target != nil && !r.target.Deleting && r.lastSwitch == v1alpha1.SwitchOn {
+		if r.target != nil && !r.target.Deleting && r.explicit(r.target, v1alpha1.Switch{}) == v1alpha1.SwitchOn {
 			return 0, r.create(ctx)
 		}
 		return 0, nil
@@ -96,6 +83,9 @@ func (c *Controller) reconcile(ctx context.Context, key Key) (requeueAfter time.
 		r.notBefore = r.now.Add(-c.options.Cloud.ListMaxAge())
 	}
 	if err := r.readPatchedRds(ctx); err != nil {
+		return 0, err
+	}
+	if err := r.storeSwitch(ctx); err != nil {
 		return 0, err
 	}
 	if r.off() != (autopilot.Off{}) {
@@ -119,7 +109,7 @@ func (c *Controller) takeStale(key Key) (was bool) {
 // readPatchedRds reads the Rds from the API server while a change of ours is pending. The cache may still have the
 // Rds as it was before our patch, and the change would look lost.
 func (r *round) readPatchedRds(ctx context.Context) error {
-	if r.target == nil || r.target.NoRds || len(r.rap.Status.Intents()) == 0 {
+	if r.target == nil || r.target.NoRds || len(r.rap.Status.PendingChanges()) == 0 {
 		return nil
 	}
 	return r.readTarget(ctx)
@@ -131,8 +121,27 @@ func (r *round) readTarget(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the Rds: %w", err)
 	}
-	r.target, r.lastSwitch = live, cmp.Or(live.Switch, r.lastSwitch)
+	r.target = live
 	return nil
+}
+
+// explicit returns the last explicit value of spec.autopilot of a target, given the stored one.
+func (r *round) explicit(t *autopilot.Target, stored v1alpha1.Switch) v1alpha1.SwitchValue {
+	if t == nil {
+		return ""
+	}
+	return t.Explicit(r.controller.switches.of(r.key), stored)
+}
+
+// storeSwitch stores a new explicit value of spec.autopilot before anything else happens. Only this function writes it.
+func (r *round) storeSwitch(ctx context.Context) error {
+	value := r.explicit(r.target, r.rap.Status.Switch)
+	if value == "" || r.rap.Status.Switch == (v1alpha1.Switch{Value: value, UID: r.target.UID}) {
+		return nil
+	}
+	next := r.rap.Status.Copy()
+	next.Switch = v1alpha1.Switch{Value: value, UID: r.target.UID}
+	return r.write(ctx, next)
 }
 
 func (r *round) create(ctx context.Context) error {
@@ -150,11 +159,11 @@ func (r *round) create(ctx context.Context) error {
 }
 
 // off returns why nothing of this database should exist in the cloud; the zero value means that its autopilot is on.
-func (r *round) off() autopilot.Off { return r.offFor(r.target, r.lastSwitch) }
+func (r *round) off() autopilot.Off { return r.offFor(r.target, r.rap) }
 
-// offFor is off for a target that was read again.
-func (r *round) offFor(t *autopilot.Target, lastSwitch v1alpha1.Switch) autopilot.Off {
-	return autopilot.OffFor(t, r.rap, lastSwitch, r.options.Mode, r.options.Allowed)
+// offFor is off for objects that were read again.
+func (r *round) offFor(t *autopilot.Target, a *v1alpha1.RdsAutopilot) autopilot.Off {
+	return autopilot.OffFor(t, a, r.explicit(t, a.Status.Switch), r.options.Mode, r.options.Allowed)
 }
 
 func (r *round) effectiveMode() v1alpha1.Mode {
@@ -168,9 +177,10 @@ func (r *round) write(ctx context.Context, next v1alpha1.Status) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", errStatus, err)
 	}
-	if r.isDeciding && stored.ResourceVersion != r.rap.ResourceVersion {
+	if stored.ResourceVersion != r.rap.ResourceVersion {
 		r.controller.limiter.store(stored)
 	}
+	r.forgetPatch(stored.Status.Changes)
 	was := meta.IsStatusConditionTrue(r.rap.Status.Conditions, v1alpha1.ConditionArmed)
 	r.rap = stored
 	if now := meta.FindStatusCondition(stored.Status.Conditions, v1alpha1.ConditionArmed); now != nil && now.Status == "True" && !was {
@@ -180,16 +190,16 @@ func (r *round) write(ctx context.Context, next v1alpha1.Status) error {
 	return nil
 }
 
-// storeIntent stores a status with a new intent, which must happen before the change is requested. If the intent is
-// stored already, no write tests whether the round has decided on an old version. storeIntent then reads the version
-// from the API server.
-func (r *round) storeIntent(ctx context.Context, next v1alpha1.Status) error {
-	read := r.rap.ResourceVersion
-	err := r.write(ctx, next)
-	if err == nil && r.rap.ResourceVersion == read {
-		err = r.confirmVersion(ctx)
-	}
-	return err
+// forgetPatch removes our last patch from memory once the status shows that it was accepted, or its change has ended.
+func (r *round) forgetPatch(changes []v1alpha1.Change) {
+	r.controller.remember(r.key, func(m *memory) {
+		isOpen := m.patch != nil && slices.ContainsFunc(changes, func(ch v1alpha1.Change) bool {
+			return ch.IsPending() && ch.RequestTime == nil && m.patch.DecisionTime.Equal(ch.DecisionTime)
+		})
+		if !isOpen {
+			m.patch = nil
+		}
+	})
 }
 
 // confirmVersion returns autopilot.ErrConflict if the API server's version of the RdsAutopilot is not the round's.

@@ -3,7 +3,6 @@
 package controller
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,8 +18,8 @@ import (
 )
 
 // reconcileEnabled is the round of a database whose autopilot is on: observe, follow up, walk through the guards, store
-// the intent, request the change, record the outcome. Arming follows in a queue of its own. c.Status is the status of
-// the round at each step.
+// the change with the records, request it. If the API server has accepted the patch, nothing more is written: the next
+// round stores what it sees. Arming follows in a queue of its own.
 func (r *round) reconcileEnabled(ctx context.Context) (time.Duration, error) {
 	r.warnOtherScalers()
 	jobs := r.readJobs(ctx)
@@ -28,31 +27,15 @@ func (r *round) reconcileEnabled(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, errors.Join(err, r.recordUnreachable(ctx, err))
 	}
-	c.Jobs = jobs
+	c.Jobs, c.Accepted = jobs, r.controller.recall(r.key).patch
 	followed, readErr := r.follow(&c)
-
-	var patched record.Patched
 	verdict := decide.Walk(ctx, &c, r.facts().Read)
 	readErr = errors.Join(readErr, c.ReadError())
 	r.countLostAlarms(c)
-
-	c.Status = record.Intent(c, verdict)
-	ended := followed.Ended
-	var patchErr error
-	if verdict.Intent != nil {
-		if err := r.storeIntent(ctx, c.Status); err != nil {
-			return 0, err
-		}
-		c.Status = r.rap.Status.Copy()
-		r.emitEnded(ended)
-		ended = nil
-		r.keepsPlace = true
-		patched, patchErr = r.request(ctx, *verdict.Intent)
-		c.Now = r.options.Now()
+	if verdict.Change == nil { // no read may delay a growth
+		r.readSizes(ctx, &c)
 	}
-
-	r.readSizes(ctx, &c)
-	outcome := record.Outcome(c, verdict, followed, patched)
+	outcome := record.Outcome(c, verdict)
 	c.Status = outcome.Status
 	armingDue := r.armingDue(c)
 	if armingDue && !record.IsSwitchedOff(c.Status) { // arm sets Armed
@@ -60,56 +43,88 @@ func (r *round) reconcileEnabled(ctx context.Context) (time.Duration, error) {
 	} else {
 		r.setArmed(&c.Status, readErr != nil)
 	}
-	err = errors.Join(readErr, patchErr)
-	if writeErr := r.write(ctx, c.Status); writeErr != nil {
-		return 0, errors.Join(writeErr, r.keepAnswer(ctx, c, patched.Cloud), err)
+	if err := r.storeRound(ctx, c.Status, verdict.Change != nil); err != nil {
+		return 0, errors.Join(err, readErr)
 	}
-	r.controller.limiter.check(r.key, r.now)
-	r.keepsPlace = patched.Result == record.PatchAccepted
-	r.emitEnded(append(ended, outcome.Ended...))
-	r.emitDecisions(outcome.News)
+	r.emitEnded(followed.Ended)
+	for _, ch := range followed.Found {
+		r.emitDecisions(record.DecisionsFor(c, ch))
+	}
+	acting, others := split(outcome.News)
+	r.emitDecisions(others)
 	r.emitWarnings(outcome.Warnings)
-	r.nameWAL(c, outcome.News)
 	if armingDue {
 		r.controller.enqueueArming(r.key)
 	}
-	return r.requeueAfter(outcome.RequeueAfter), err
+	again := outcome.RequeueAfter
+	if verdict.Change != nil {
+		var requestErr error
+		again, requestErr = r.request(ctx, c, *verdict.Change, acting, again)
+		readErr = errors.Join(readErr, requestErr)
+	}
+	return r.requeueAfter(again), readErr
 }
 
-// recordUnreachable stores that the cloud does not answer, and the last explicit value of spec.autopilot.
+// split returns the decisions that change the Rds, and the others.
+func split(news []autopilot.Decision) (acting, others []autopilot.Decision) {
+	for _, d := range news {
+		if d.Acts() {
+			acting = append(acting, d)
+		} else {
+			others = append(others, d)
+		}
+	}
+	return acting, others
+}
+
+// storeRound stores the status of the round. If it has a change that is to be requested, the version of the
+// RdsAutopilot must be that of the API server, even if nothing is written.
+func (r *round) storeRound(ctx context.Context, next v1alpha1.Status, isActing bool) error {
+	read := r.rap.ResourceVersion
+	if err := r.write(ctx, next); err != nil {
+		return err
+	}
+	if isActing && r.rap.ResourceVersion == read {
+		return r.confirmVersion(ctx)
+	}
+	return nil
+}
+
+// recordUnreachable stores that the cloud does not answer.
 func (r *round) recordUnreachable(ctx context.Context, err error) error {
 	next := r.rap.Status.Copy()
-	next.Switch, next.ObservedGeneration, next.EffectiveMode = r.lastSwitch, r.rap.Generation, r.effectiveMode()
+	next.ObservedGeneration, next.EffectiveMode = r.rap.Generation, r.effectiveMode()
 	r.notArmed(&next, autopilot.CloudUnreachable, "The cloud does not answer: "+err.Error())
 	record.HoldUnread(&next, r.now)
 	return r.write(ctx, next)
 }
 
 // patchRds requests the change from the operator, by writing the size or flavor into the spec of the Rds. If there is
-// no Rds, or the Rds requests the change already, it does nothing.
-func (r *round) patchRds(ctx context.Context, i v1alpha1.Intent) (record.Patched, error) {
-	if r.target.NoRds {
-		return record.Patched{}, nil
-	}
-	if r.target.Wanted.Includes(i) {
-		return record.Patched{Result: record.PatchPresent}, nil
+// no Rds, or the Rds requests the change already, it does nothing. It returns the answer of the API server if that is
+// anything but an acceptance.
+func (r *round) patchRds(ctx context.Context, ch v1alpha1.Change) (*record.Answer, error) {
+	if r.target.NoRds || r.target.Wanted.Includes(ch) {
+		return nil, nil
 	}
 	if err := r.confirmTarget(ctx); err != nil {
-		return record.Patched{}, err
+		return nil, err
 	}
-	r.controller.remember(r.key, func(m *memory) { m.patch = &i }) // the watch event may come before the answer
-	stored, err := r.kube.PatchRds(ctx, r.target, i)
+	now := r.options.Now()
+	ch.RequestTime = autopilot.Micro(now)
+	r.controller.remember(r.key, func(m *memory) { m.patch = &ch }) // the watch event may come before the answer
+	stored, err := r.kube.PatchRds(ctx, r.target, ch)
+	if err == nil && stored.Wanted.Matches(ch) {
+		r.target = stored
+		return nil, nil
+	}
+	r.controller.remember(r.key, func(m *memory) { m.patch = nil })
+	a := &record.Answer{Kind: ch.Kind, To: ch.To, Reason: autopilot.ReasonContested}
 	if refusal, refused := errors.AsType[*autopilot.RefusedError](err); refused {
-		return record.Patched{Result: record.PatchRefused, Message: refusal.Message}, nil
+		a.Reason, a.Message = autopilot.ReasonRefused, refusal.Message
+	} else if err != nil {
+		return nil, fmt.Errorf("patch Rds: %w", err)
 	}
-	if err != nil {
-		return record.Patched{}, fmt.Errorf("patch Rds: %w", err)
-	}
-	r.target = stored
-	if !stored.Wanted.Matches(i) {
-		return record.Patched{Result: record.PatchReverted}, nil
-	}
-	return record.Patched{Result: record.PatchAccepted}, nil
+	return a, nil
 }
 
 // confirmTarget reads the target from the API server, because the user may have turned autopilot off or replaced the
@@ -122,7 +137,7 @@ func (r *round) confirmTarget(ctx context.Context) error {
 	if live.UID != r.target.UID || live.InstanceID != r.target.InstanceID {
 		return fmt.Errorf("the Rds was replaced: %w", autopilot.ErrConflict)
 	}
-	if off := r.offFor(live, cmp.Or(r.controller.switches.of(r.key), r.lastSwitch)); off.Reason != "" {
+	if off := r.offFor(live, r.rap); off.Reason != "" {
 		return fmt.Errorf("autopilot was turned off: %w", autopilot.ErrConflict)
 	}
 	return nil
@@ -133,8 +148,8 @@ func (r *round) requeueAfter(soonest time.Duration) time.Duration {
 	inst := r.rap.Status.Instance
 	busy := inst == nil || inst.Status != autopilot.StatusActive &&
 		inst.Status != autopilot.StatusStorageFull // a full instance may stay full for days
-	changing := slices.ContainsFunc(r.rap.Status.Intents(), func(i *v1alpha1.Intent) bool {
-		progress, _ := autopilot.RecordedProgress(*i, r.rap.Spec.Apply)
+	changing := slices.ContainsFunc(r.rap.Status.PendingChanges(), func(ch *v1alpha1.Change) bool {
+		progress, _ := autopilot.RecordedProgress(*ch, r.rap.Spec.Apply)
 		return progress != autopilot.Unstarted
 	})
 	if !changing && !busy {
@@ -200,7 +215,7 @@ func (r *round) emitDecisions(news []autopilot.Decision) {
 // episodeServed reports whether the alarm has had a change already. The latency metric counts only the first.
 func (r *round) episodeServed(d autopilot.Decision) bool {
 	return slices.ContainsFunc(r.rap.Status.Changes, func(ch v1alpha1.Change) bool {
-		return slices.Contains(ch.Metrics, d.Metric) && ch.DecisionTime != nil && ch.DecisionTime.After(d.Since)
+		return slices.Contains(ch.Metrics, d.Metric) && ch.DecisionTime != nil && ch.DecisionTime.After(d.Since) && !ch.IsPending()
 	})
 }
 

@@ -21,33 +21,41 @@ import (
 	"github.com/mcsps/rds-autopilot/test/level"
 )
 
+// pending returns our pending change, or nil.
+func (w *world) pending() *v1alpha1.Change {
+	for _, ch := range w.rap().Status.PendingChanges() {
+		return ch
+	}
+	return nil
+}
+
 // checkOneChange checks that the status has one completed change of the autopilot, and none in progress.
 func (w *world) checkOneChange() {
 	w.t.Helper()
 	s := w.rap().Status
-	if len(s.Changes) != 1 || s.Pending != nil ||
+	if len(s.Changes) != 1 ||
 		s.Changes[0].Outcome != v1alpha1.OutcomeCompleted || s.Changes[0].By != v1alpha1.ByAutopilot {
-		w.t.Errorf("changes %+v, pending %+v; want one completed", s.Changes, s.Pending)
+		w.t.Errorf("changes %+v; want one completed", s.Changes)
 	}
 }
 
 // A process that is killed between two steps continues from the status, so the intent is stored before each request.
-func TestIntentIsStoredBeforeTheRequestAndTheOutcomeAfterIt(t *testing.T) {
+func TestChangeIsStoredBeforeTheRequestAndOnlyTheAnswerOfTheCloudAfterIt(t *testing.T) {
 	withRds := func(t *testing.T) *world { return newCloudWorld(t, true) }
 	withoutRds := func(t *testing.T) *world { return newCloudWorld(t, false) }
 	for name, tc := range map[string]struct {
 		new   func(*testing.T) *world
 		steps []string
 	}{
-		"apply: Operator":             {newWorld, []string{"status", "patch rdss", "status"}},
+		"apply: Operator":             {newWorld, []string{"status", "patch rdss"}},
 		"apply: Cloud":                {withRds, []string{"status", "patch rdss", "change", "status"}},
 		"apply: Cloud without an Rds": {withoutRds, []string{"status", "change", "status"}},
 	} {
 		inBubble(t, name, func(t *testing.T) {
 			w := tc.new(t)
 			c := w.startAlarm(v1alpha1.MetricStorage)
-			var before *v1alpha1.Intent
-			w.onChange = func(context.Context, v1alpha1.Intent) error { before = w.rap().Status.Pending; return nil }
+			var before *v1alpha1.Change
+			w.onChange = func(context.Context, v1alpha1.Change) error { before = w.pending(); return nil }
 			threshold := w.rap().Status.Alarms.Rules[0].ThresholdPercent
 			w.mustDecide(c)
 			if !slices.Equal(w.steps, tc.steps) {
@@ -56,7 +64,7 @@ func TestIntentIsStoredBeforeTheRequestAndTheOutcomeAfterIt(t *testing.T) {
 			if slices.Contains(tc.steps, "change") && (before == nil || before.To != "110") {
 				t.Errorf("the status had the intent %+v at the request to the cloud", before)
 			}
-			if p := w.rap().Status.Pending; p == nil || p.To != "110" {
+			if p := w.pending(); p == nil || p.To != "110" {
 				t.Errorf("pending %+v", p)
 			}
 			w.settle(c)
@@ -86,10 +94,10 @@ func TestPatchThatIsRefusedOrRevertedIsNotReportedAsDone(t *testing.T) {
 	}{
 		"refused": {func(w *world) { w.patchRefusal = "denied by policy: not on Fridays" }, func(s v1alpha1.Status) bool {
 			d := s.Decisions[0]
-			return d.Reason == "Refused" && strings.Contains(d.Message, "not on Fridays") && s.Pending.Refusal != nil
+			return d.Reason == "Refused" && strings.Contains(d.Message, "not on Fridays") && s.Changes[0].Refusal != nil
 		}},
 		"reverted": {func(w *world) { w.reverts = true }, func(s v1alpha1.Status) bool {
-			return s.Pending == nil && slices.ContainsFunc(s.Conditions, func(c metav1.Condition) bool {
+			return !s.Changes[0].IsPending() && slices.ContainsFunc(s.Conditions, func(c metav1.Condition) bool {
 				return c.Type == v1alpha1.ConditionContested && c.Status == metav1.ConditionTrue
 			})
 		}},
@@ -185,8 +193,8 @@ func TestRoundKeepsPendingChangeWhenCacheHasRdsBeforePatch(t *testing.T) {
 			w.mustDecide(c)
 		}
 		s := w.rap().Status
-		if s.Pending == nil || s.Pending.To != "110" || len(s.Changes) > 0 || !slices.Equal(w.patches, []string{"110"}) {
-			t.Errorf("pending %+v, changes %+v, patches %v; want one pending change", s.Pending, s.Changes, w.patches)
+		if p := w.pending(); p == nil || p.To != "110" || len(s.Changes) > 1 || !slices.Equal(w.patches, []string{"110"}) {
+			t.Errorf("changes %+v, patches %v; want one pending change", s.Changes, w.patches)
 		}
 	})
 }
@@ -220,8 +228,8 @@ func TestStoredIntentIsNotRequestedOnAnOldPolicy(t *testing.T) {
 		c := w.startAlarm(v1alpha1.MetricStorage)
 		w.patchRefusal = "denied by policy"
 		w.onStatus = func() { w.onStatus = func() { w.statusRefusal = "denied by policy" } } // from the second write on
-		if _, err := w.decide(c); err == nil || w.rap().Status.Pending == nil {
-			t.Fatalf("%v, pending %+v", err, w.rap().Status.Pending)
+		if _, err := w.decide(c); err == nil || w.pending() == nil {
+			t.Fatalf("%v, changes %+v", err, w.rap().Status.Changes)
 		}
 		w.patchRefusal, w.statusRefusal, w.onStatus = "", "", nil
 		c = w.process()
@@ -265,14 +273,12 @@ func TestConflictAfterTheRequestLosesNoJob(t *testing.T) {
 	level.InBubble(t, func(t *testing.T) {
 		w := newCloudWorld(t, true)
 		c := w.startAlarm(v1alpha1.MetricStorage)
-		w.onChange = func(context.Context, v1alpha1.Intent) error {
+		w.onChange = func(context.Context, v1alpha1.Change) error {
 			w.writeRap(func(rap *v1alpha1.RdsAutopilot) { rap.Status.ObservedGeneration++ })
 			return nil
 		}
-		if _, err := w.decide(c); !errors.Is(err, autopilot.ErrConflict) {
-			t.Fatalf("no conflict: %v", err)
-		}
-		if p := w.rap().Status.Pending; p == nil || p.JobID != "job-110" {
+		w.mustDecide(c)
+		if p := w.pending(); p == nil || p.JobID != "job-110" {
 			t.Errorf("pending %+v", p)
 		}
 		w.settle(c)
@@ -393,8 +399,8 @@ func TestNothingIsRequestedAfterTheWindowHasClosed(t *testing.T) {
 			c := start(t, w)
 			w.onStatus = func() { w.now = w.now.Add(time.Hour) }
 			w.mustDecide(c)
-			if len(w.patches)+len(w.begun) > 0 || w.rap().Status.Pending == nil {
-				t.Errorf("patched %v, the cloud has begun %v, pending %+v", w.patches, w.begun, w.rap().Status.Pending)
+			if len(w.patches)+len(w.begun) > 0 || w.pending() == nil {
+				t.Errorf("patched %v, the cloud has begun %v, changes %+v", w.patches, w.begun, w.rap().Status.Changes)
 			}
 			if _, events := w.countEvents(string(autopilot.ActionChangeFlavor)); events > 0 {
 				t.Errorf("events %+v", w.events)
@@ -405,7 +411,7 @@ func TestNothingIsRequestedAfterTheWindowHasClosed(t *testing.T) {
 		w := newCloudWorld(t, true)
 		c := start(t, w)
 		began := time.Now()
-		w.onChange = func(ctx context.Context, _ v1alpha1.Intent) error {
+		w.onChange = func(ctx context.Context, _ v1alpha1.Change) error {
 			select {
 			case <-time.After(2 * time.Hour):
 				return nil

@@ -3,7 +3,10 @@
 package controller
 
 import (
+	"slices"
 	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
@@ -25,11 +28,11 @@ func (s *switchTracker) observe(k Key, t *autopilot.Target) {
 	if t == nil {
 		delete(s.last, k)
 	} else if t.Switch != "" {
-		s.last[k] = t.Switch
+		s.last[k] = v1alpha1.Switch{Value: t.Switch, UID: t.UID}
 	}
 }
 
-// of returns the last value that is not in the status yet, or an empty value.
+// of returns the last value that is not in the status yet, or a zero value.
 func (s *switchTracker) of(k Key) v1alpha1.Switch {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -42,5 +45,21 @@ func (s *switchTracker) stored(k Key, stored v1alpha1.Switch) {
 	defer s.mu.Unlock()
 	if s.last[k] == stored {
 		delete(s.last, k)
+	}
+}
+
+// deleted notes that an RdsAutopilot was deleted. If a person deletes it, an earlier spec.autopilot: true must not
+// create it again. If it is garbage of a former Rds of its name, the present Rds still has its switch.
+func (s *switchTracker) deleted(k Key, a *v1alpha1.RdsAutopilot, t *autopilot.Target) {
+	s.stored(k, a.Status.Switch)
+	isGarbage := slices.ContainsFunc(a.OwnerReferences, func(o metav1.OwnerReference) bool {
+		return t != nil && o.Kind == "Rds" && o.UID != t.UID
+	})
+	if isGarbage && a.Status.Switch.UID == t.UID {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.last[k] == (v1alpha1.Switch{}) {
+			s.last[k] = a.Status.Switch
+		}
 	}
 }

@@ -102,11 +102,11 @@ func rows() []row {
 		{"Cloud Eye does not answer, alarm signal of 31 minutes ago", nil,
 			signalled(cases.WithoutState(cases.StorageAt(93)), 31*time.Minute), stops(autopilot.ReasonNoData, time.Minute,
 				"Cloud Eye does not report whether the storage alarm of 2026-11-20T11:29:00Z is still in force")},
-		{"rule is ok 10 minutes after a growth that was not enough", all(grown(10*time.Minute), growthCounts),
+		{"rule is ok 10 minutes after a growth that was not enough", grown(10 * time.Minute),
 			one(ended(cases.StorageAt(93))), makes("120")},
-		{"rule is ok after a growth, measured before it", all(grown(10*time.Minute), growthCounts),
+		{"rule is ok after a growth, measured before it", grown(10 * time.Minute),
 			one(ended(cases.MeasuredAgo(cases.StorageAt(93), 11*time.Minute))), undecided(time.Minute)},
-		{"rule is ok an hour after a growth", all(grown(time.Hour), growthCounts), one(ended(cases.StorageAt(93))),
+		{"rule is ok an hour after a growth", grown(time.Hour), one(ended(cases.StorageAt(93))),
 			undecided(0)},
 		{"rule is silent, used space over the threshold for 15 minutes", overdue(15 * time.Minute),
 			one(ended(cases.StorageAt(93))), makes("110")},
@@ -131,7 +131,11 @@ func rows() []row {
 		{"read-only with 88 % used", cases.ReadOnly, storage(88),
 			makes("110", "Storage 100 → 110 GB: 88.0 % used, alarm at 85 %; the database is read-only until it has grown")},
 		{"read-only with 88 % used, below the policy's threshold", all(cases.ReadOnly, sized(200)), storage(176),
-			makes("230")},
+			makes("210")},
+		{"STORAGE FULL since the last measurement of 92 %", all(sized(200), cases.InStatus(autopilot.StatusStorageFull)),
+			storage(184), makes("230")},
+		{"STORAGE FULL since a measurement below the threshold", cases.InStatus(autopilot.StatusStorageFull), storage(70),
+			makes("120")},
 		{"read-only and its rule is ok", cases.ReadOnly, one(ended(cases.StorageAt(93))), makes("110")},
 		{"read-only and large enough to be writable", cases.ReadOnly, storage(80),
 			stops(autopilot.ReasonBelowThreshold, time.Minute)},
@@ -154,7 +158,7 @@ func rows() []row {
 		{"storage policy invalid", cases.Steps(15, 4000), storage(93), stops(autopilot.ReasonPolicyInvalid, 0,
 			"The policy is invalid, so the autopilot ignores the storage alarm: spec.storage.stepGB: 15 is not a multiple of 10")},
 		{"unknown metric in alarm", nil, one(ofUnknownMetric(cases.StorageAt(99))), stops(autopilot.ReasonPolicyInvalid, 0)},
-		{"unknown metric, no alarm", all(grown(10*time.Minute), growthCounts),
+		{"unknown metric, no alarm", grown(10 * time.Minute),
 			one(ended(ofUnknownMetric(cases.StorageAt(99)))), undecided(0)},
 
 		// The instance is known, allowed, in the cloud, and claimed by this object.
@@ -220,9 +224,8 @@ func rows() []row {
 		// The cloud did not revert our flavor.
 		{"cloud reverted the flavor 2 hours ago",
 			cases.Both(cases.Changed(3*time.Hour, "99.0"), cases.RolledBack(2*time.Hour)),
-			cpu(95), holds(autopilot.ReasonRolledBack, 22*time.Hour, "The cloud reverted the flavor from "+present+
-				" to rds.mysql.n1.xlarge.4 at 2026-11-20T10:00:00Z, although the Rds requested the former. ",
-				"The flavor stays for 24 hours")},
+			cpu(95), holds(autopilot.ReasonRolledBack, 22*time.Hour, "The cloud reverted flavor "+present+
+				" at 2026-11-20T10:00:00Z, although the Rds requests it. The flavor stays for 24 hours")},
 
 		// The instance is ACTIVE.
 		{"instance busy, storage in alarm", cases.InStatus("MODIFYING"), storage(93),
@@ -284,11 +287,13 @@ func rows() []row {
 		// The cooldown has passed, and the day allows another change.
 		{"changed 23 minutes ago", cases.Changed(23*time.Minute, "99.0"), cpu(95),
 			holds(autopilot.ReasonCooldown, 37*time.Minute,
-				"The flavor changed at 2026-11-20T11:37:00Z, and the cooldown is 1 hour")},
+				"The last change of flavor started at 2026-11-20T11:37:00Z, and the cooldown is 1 hour")},
 		{"lost change of 30 minutes ago", all(cases.Changed(30*time.Minute, "95.0"), lost), cpu(95),
 			holds(autopilot.ReasonCooldown, 30*time.Minute)},
-		{"change that was decided 61 and completed 10 minutes ago", all(cases.Changed(61*time.Minute, "99.0"),
-			completed(10*time.Minute)), cpu(95), holds(autopilot.ReasonCooldown, 50*time.Minute)},
+		{"change that started 61 and was completed 10 minutes ago", all(cases.Changed(61*time.Minute, "99.0"),
+			completed(10*time.Minute)), cpu(95), makes(larger)},
+		{"change of 30 minutes ago that was only refused", all(cases.Changed(30*time.Minute, "95.0"), onlyRefused), cpu(95),
+			makes(larger)},
 		{"another writer's change 10 minutes ago", all(cases.Changed(10*time.Minute, "99.0"), byOther), cpu(95),
 			makes(larger)},
 		{"cooldown of zero", all(cases.Changed(10*time.Minute, "99.0"), cases.Cooldown(0)), cpu(93), makes(larger)},
@@ -376,16 +381,11 @@ func rows() []row {
 		{"resize list has nothing larger", offered("rds.mysql.n1.large.4"), cpu(95),
 			stops(autopilot.ReasonNoLargerFlavor, 5*time.Minute)},
 		{"resize list has only one above the cap", all(flavorCap(16), offered("rds.mysql.n1.8xlarge.4")), cpu(95),
-			stops(autopilot.ReasonCapReached, 0)},
-		{"resize list has only one that is sold out",
-			all(soldOut("rds.mysql.n1.8xlarge.4"), offered("rds.mysql.n1.8xlarge.4")),
-			cpu(95), stops(autopilot.ReasonSoldOut, 5*time.Minute)},
-		{"resize list has only one above the replica", all(cases.WithReplica("PostgreSQL"), replicaSized(16, 64),
-			offered("rds.mysql.n1.8xlarge.4")), cpu(95), stops(autopilot.ReasonReplicaTooSmall, 5*time.Minute)},
+			stops(autopilot.ReasonNoLargerFlavor, 5*time.Minute)},
 		{"no resize list for the engine", notOffered, cpu(95), makes(larger, flavorText+"95.0 % CPU used, alarm at 90 %; ",
 			"only the same family counts, because the cloud has no resize list for the instance: DBS.200040")},
 		{"no resize list for the engine and no larger one of the family", all(notOffered, otherFamily), cpu(95),
-			stops(autopilot.ReasonNoLargerFlavor, 5*time.Minute, "No larger flavor: the cloud has none above "+present+
+			stops(autopilot.ReasonNoLargerFlavor, 5*time.Minute, "No larger flavor: the cloud offers none above "+present+
 				" for this instance; only the same family counts, because the cloud has no resize list for the instance: DBS.200040")},
 	}
 }
@@ -416,7 +416,7 @@ func rowsOfOneApply() []row {
 				"Storage 100 → 110 GB has been in progress since 2026-11-20T11:00:00Z, and the cloud's job j1 has not ended. ",
 				"Contact the cloud's support")},
 		{"intent without a patch", func(c *autopilot.Case) {
-			c.Status.Pending = cases.IntentTo(volume, "100", "110", time.Minute)
+			cases.AddPending(&c.Status, cases.PendingTo(volume, "100", "110", time.Minute))
 		}, storage(93), makes("110")},
 		{"Rds requests a smaller size than the cloud has", wantedGB(40), storage(93), makes("110")},
 		{"Rds requests a larger size than the cloud has", wantedGB(120), storage(93),
@@ -458,8 +458,7 @@ func rowsOfOneApply() []row {
 			stops(autopilot.ReasonContested, 7*day, "Field manager \"a-gitops-tool\""+contestText)},
 		{"flavor replaced, and the writer cannot be read", cases.Both(contested, failing(flavorWriter)), cpu(95),
 			stops(autopilot.ReasonContested, 7*day, "Another writer"+contestText)},
-		{"flavor replaced 48 hours ago", all(cases.Changed(50*time.Hour, "99.0"), cases.Restored,
-			cases.MadeSmaller(48*time.Hour)),
+		{"flavor replaced 48 hours ago", all(cases.Changed(50*time.Hour, "99.0"), cases.RolledBack(48*time.Hour), cases.Restored),
 			cpu(95), holds(autopilot.ReasonContested, 5*day)},
 		{"flavor replaced more than a day after our change", cases.Both(cases.Changed(25*time.Hour, "95.0"), cases.Restored),
 			cpu(99), makes(present)},
@@ -519,12 +518,15 @@ func TestDecide(t *testing.T) {
 	for _, tc := range rows() {
 		c := tc.build()
 		c.Spec.Apply = v1alpha1.ApplyCloud
-		if p := c.Status.Pending; p != nil {
-			p.JobTime = &p.DecisionTime
+		isPending := len(c.Status.PendingChanges()) > 0
+		for i, ch := range c.Status.Changes {
+			if ch.IsPending() && ch.IsDecided() {
+				c.Status.Changes[i].StartTime = ch.DecisionTime
+			}
 		}
 		t.Run(tc.name+", apply Cloud", func(t *testing.T) { tc.check(t, c) })
 		now := autopilot.Wanted{VolumeGB: c.Instance.VolumeGB, Flavor: c.Instance.Flavor}
-		if c.Wanted == now || c.Status.Pending != nil {
+		if c.Wanted == now || isPending {
 			c.Wanted, c.NoRds = now, true
 			t.Run(tc.name+", no Rds", func(t *testing.T) { tc.check(t, c) })
 		}
@@ -548,7 +550,7 @@ func (r row) check(t *testing.T, c autopilot.Case) {
 		t.Errorf("next check in %s, want %s", v.RequeueAfter, r.want.again)
 	}
 	if r.want.reason == "" {
-		if len(v.Decisions) > 0 || v.Intent != nil {
+		if len(v.Decisions) > 0 || v.Change != nil {
 			t.Errorf("%+v, want no decision", v)
 		}
 		return
@@ -564,8 +566,8 @@ func (r row) check(t *testing.T, c autopilot.Case) {
 	if acts := d.To != ""; acts != d.Acts() && d.Reason != autopilot.ReasonRecommend || acts && isVolume != (d.Action == autopilot.ActionGrowVolume) {
 		t.Errorf("action %s to %q", d.Action, d.To)
 	}
-	if intended := v.Intent != nil && v.Intent.To == r.want.to; intended != (d.Reason == autopilot.ReasonAlarmInForce) {
-		t.Errorf("intent %+v with reason %s", v.Intent, d.Reason)
+	if intended := v.Change != nil && v.Change.To == r.want.to; intended != (d.Reason == autopilot.ReasonAlarmInForce) {
+		t.Errorf("intent %+v with reason %s", v.Change, d.Reason)
 	}
 	i := slices.IndexFunc(Table(), func(g Guard) bool { return g.Name == d.Guard })
 	if d.Acts() != (i < 0) || i >= 0 && !slices.Contains(Table()[i].Reasons, d.Reason) {

@@ -24,14 +24,15 @@ func checkInForce(w *walk, ch *change) answer {
 		w.need(ch, usedSpace)
 	}
 	c, a := *w.c, ch.alarms[0]
+	grown := c.GrowthTime(a)
 	switch {
 	case a.InForce(c.Now), c.IsReadOnly(a):
 		return answer{}
-	case a.IsOverdue(c), a.PersistsAfterGrowth() && c.IsFull(a.Evidence):
+	case a.IsOverdue(c), a.PersistsAfterGrowth(c) && c.IsFull(a.Evidence):
 		return answer{}
 	case metric.Label == string(a.Metric) && metric.HelpedBy == "": // of another version, and not in force
 		return silence(0)
-	case !a.GrowthTime.IsZero() && !a.Evidence.Time.After(a.GrowthTime): // no measurement from after the growth yet
+	case !grown.IsZero() && !a.Evidence.Time.After(grown): // no measurement from after the growth yet
 		return silence(autopilot.DataRequeue)
 	case !a.Signalled() || isAnswered(c, a):
 		return silence(a.OverdueRequeue(c))
@@ -40,11 +41,11 @@ func checkInForce(w *walk, ch *change) answer {
 	case a.State == "":
 		return no(autopilot.ReasonNoData, autopilot.DataRequeue,
 			"Cloud Eye does not report whether the %s alarm of %s is still in force", metric.Label,
-			autopilot.TimeText(a.Since()))
+			autopilot.TimeText(a.Since(c)))
 	}
 	return no(autopilot.ReasonAlarmCleared, a.OverdueRequeue(c),
 		"The %s alarm of %s (%s %%) had ended before the check: Cloud Eye reports %s", metric.Label,
-		autopilot.TimeText(a.Since()), a.Signal.ValuePercent, a.State)
+		autopilot.TimeText(a.Since(c)), a.Signal.ValuePercent, a.State)
 }
 
 // isAnswered reports whether the alarm of this very signal was already recorded as cleared.

@@ -112,7 +112,7 @@ func TestWalkChangesNothingIfNothingCanBeRead(t *testing.T) {
 		c, _ := cases.Unread(tc.build())
 		c.Instance = nil
 		v := Walk(t.Context(), &c, func(context.Context, *autopilot.Case, autopilot.Fact) error { return errNoAnswer })
-		if v.Intent != nil || len(c.Facts) > 0 && !errors.Is(c.ReadError(), errNoAnswer) {
+		if v.Change != nil || len(c.Facts) > 0 && !errors.Is(c.ReadError(), errNoAnswer) {
 			t.Errorf("%s: %+v, %v, although nothing is known", tc.name, v, c.ReadError())
 		}
 	}

@@ -22,12 +22,18 @@ func requirements(c autopilot.Case, alarms []autopilot.Alarm, isListed bool) fla
 		}
 	}
 	r.MaxVCPUs, r.MaxMemoryGB = autopilot.Caps(c.Spec, c.Status.Baseline)
+	if p := c.Unstarted(flavor); p != nil && c.Progress(p) == autopilot.Unclear {
+		r.Only = p.To // it may have started, so no other flavor is requested
+	}
 	current, sold := flavors.Find(c.Catalogue, has.Flavor)
 	r.Current = current
 	if !sold { // the cloud no longer sells it
 		r.Current = flavors.Flavor{
 			Code: has.Flavor, Engine: has.Engine, Mode: has.Mode, VCPUs: has.VCPUs, MemoryGB: has.MemoryGB,
 		}
+	}
+	for _, replica := range knownReplicas(*has) {
+		r.Replicas = append(r.Replicas, flavors.Flavor{VCPUs: replica.VCPUs, MemoryGB: replica.MemoryGB})
 	}
 	for _, a := range alarms {
 		autopilot.Row(a.Metric).Require(&r)
@@ -83,7 +89,7 @@ func familyText(c autopilot.Case, isListed bool) string {
 func checkOtherFlavor(w *walk, _ *change) answer {
 	c := *w.c
 	has, wanted := c.Instance.Flavor, c.Wanted.Flavor
-	if p := c.UnstartedIntent(flavor); wanted == has || p != nil && p.To == wanted {
+	if wanted == has || isOurs(c, wanted) {
 		return answer{}
 	}
 	if since, stalled := stalledRequest(c, flavor); stalled {
@@ -93,6 +99,16 @@ func checkOtherFlavor(w *walk, _ *change) answer {
 	}
 	return no(autopilot.ReasonChangePending, c.Recheck,
 		"The Rds requests %s and the cloud still has %s. That change comes first", wanted, has)
+}
+
+// isOurs reports whether the Rds requests a flavor of ours that the cloud has not made.
+func isOurs(c autopilot.Case, wanted string) bool {
+	for _, ch := range c.Status.Changes {
+		if ch.Kind == flavor && ch.IsDecided() {
+			return ch.To == wanted
+		}
+	}
+	return false
 }
 
 // checkFlavorsKnown demands everything from which a larger flavor is chosen.
@@ -117,11 +133,11 @@ func lacksSizes(c autopilot.Case, required flavors.Requirements) answer {
 }
 
 // checkFlavorCaps stops if each larger flavor that the cloud could provide is above the caps.
-func checkFlavorCaps(w *walk, ch *change, isListed bool) answer {
+func checkFlavorCaps(w *walk, ch *change) answer {
 	capped := ""
-	for _, f := range w.ladder(ch, isListed) {
+	for _, f := range w.ladder(ch, false) {
 		switch {
-		case f.Refused == "" || f.Refused == flavors.RefusedSoldOut:
+		case f.Refused == "" || f.Refused == flavors.RefusedSoldOut || f.Refused == flavors.RefusedReplica:
 			return answer{}
 		case f.Refused == flavors.RefusedCap && capped == "":
 			capped = f.Code
@@ -137,43 +153,53 @@ func checkFlavorCaps(w *walk, ch *change, isListed bool) answer {
 	return stop
 }
 
-// checkLarger stops if no larger flavor is available, or the next one is above a read replica.
-func checkLarger(w *walk, ch *change) answer { return checkNext(w, ch, false) }
-
-func checkNext(w *walk, ch *change, isListed bool) answer {
-	all := w.ladder(ch, isListed)
-	next, ok := flavors.Next(all)
-	if !ok {
-		for _, f := range all {
-			if f.Refused == flavors.RefusedSoldOut {
-				return no(autopilot.ReasonSoldOut, soldOutRequeue, "No larger flavor: %s is %s in %s%s", f.Code,
-					zoneStateText(f.State), f.Zone, familyText(*w.c, isListed))
-			}
-		}
-		return no(autopilot.ReasonNoLargerFlavor, soldOutRequeue,
-			"No larger flavor: the cloud has none above %s for this instance%s", w.c.Instance.Flavor,
-			familyText(*w.c, isListed))
+// checkLarger stops if no larger flavor is available, or each one is above a read replica.
+func checkLarger(w *walk, ch *change) answer {
+	all := w.ladder(ch, false)
+	if _, ok := flavors.Next(all); ok {
+		return answer{}
 	}
-	for _, r := range w.c.Instance.Replicas {
-		if w.c.Instance.Engine == "PostgreSQL" && (next.VCPUs > r.VCPUs || next.MemoryGB > r.MemoryGB) {
+	for _, f := range all {
+		for _, r := range knownReplicas(*w.c.Instance) {
+			if f.Refused != flavors.RefusedReplica || f.VCPUs <= r.VCPUs && f.MemoryGB <= r.MemoryGB {
+				continue
+			}
 			return no(autopilot.ReasonReplicaTooSmall, soldOutRequeue,
 				"%s (%d vCPUs, %d GB) is larger than the read replica %s (%d vCPUs, %d GB): enlarge the replica first",
-				next.Code, next.VCPUs, next.MemoryGB, r.Name, r.VCPUs, r.MemoryGB)
+				f.Code, f.VCPUs, f.MemoryGB, r.Name, r.VCPUs, r.MemoryGB)
+		}
+		if f.Refused == flavors.RefusedSoldOut {
+			return no(autopilot.ReasonSoldOut, soldOutRequeue, "No larger flavor: %s is %s in %s", f.Code,
+				zoneStateText(f.State), f.Zone)
 		}
 	}
-	return answer{}
+	return no(autopilot.ReasonNoLargerFlavor, soldOutRequeue,
+		"No larger flavor: the cloud has none above %s for this instance", w.c.Instance.Flavor)
 }
 
-// checkResizeList repeats the choice with the flavors that this instance can change to.
+// knownReplicas returns the read replicas of a PostgreSQL instance whose size is known. The primary must not become
+// larger than one of them.
+func knownReplicas(inst autopilot.Instance) (known []autopilot.Replica) {
+	for _, r := range inst.Replicas {
+		if inst.Engine == autopilot.EnginePostgreSQL && r.VCPUs > 0 && r.MemoryGB > 0 {
+			known = append(known, r)
+		}
+	}
+	return known
+}
+
+// checkResizeList demands that the instance can change to one of the flavors that all guards above allow.
 func checkResizeList(w *walk, ch *change) answer {
 	if !w.need(ch, resizeList) {
 		return no(autopilot.ReasonNoData, autopilot.DataRequeue,
 			"The flavors that the instance can change to could not be read")
 	}
-	if stop := checkFlavorCaps(w, ch, true); stop.reason != "" {
-		return stop
+	if _, ok := flavors.Next(w.ladder(ch, true)); !ok {
+		return no(autopilot.ReasonNoLargerFlavor, soldOutRequeue,
+			"No larger flavor: the cloud offers none above %s for this instance%s", w.c.Instance.Flavor,
+			familyText(*w.c, true))
 	}
-	return checkNext(w, ch, true)
+	return answer{}
 }
 
 func zoneStateText(state string) string {

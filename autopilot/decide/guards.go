@@ -15,7 +15,7 @@ type Guard struct {
 	Kind    v1alpha1.ChangeKind // the kind of change that it is about; empty means both
 	Reasons []autopilot.Reason  // every reason that the check can give
 	// perAlarm means that each alarm passes the guard by itself. The other guards judge the change that serves all
-	// alarms which have passed those.
+	// alarms that are left.
 	perAlarm bool
 	check    func(w *walk, ch *change) answer
 }
@@ -45,7 +45,7 @@ const (
 	sizeWriter, flavorWriter     = autopilot.FactSizeWriter, autopilot.FactFlavorWriter
 )
 
-// Table returns all guards, first to last. The order decides which reason wins. The guards per alarm come first.
+// Table returns all guards, first to last. The order decides which reason wins.
 func Table() []Guard {
 	type reasons = []autopilot.Reason
 	return []Guard{
@@ -66,7 +66,11 @@ func Table() []Guard {
 			perAlarm: true, check: checkEvidence,
 			Reasons: reasons{autopilot.ReasonNoData, autopilot.ReasonStaleEvidence, autopilot.ReasonBelowThreshold},
 		}, {
-			Name:    "No change of ours is pending, and no larger size of another writer (a pending flavor delays storage for 10 minutes; storage goes before a flavor)",
+			Name: "Storage does not grow at the same time",
+			Kind: flavor, check: checkStorageFirst,
+			Reasons: reasons{autopilot.ReasonChangePending},
+		}, {
+			Name:    "No change of ours is pending, and no larger size of another writer (a pending flavor delays storage for 10 minutes)",
 			check:   checkPending,
 			Reasons: reasons{autopilot.ReasonChangePending, autopilot.ReasonStalled, autopilot.ReasonStorageFull},
 		}, {
@@ -99,7 +103,7 @@ func Table() []Guard {
 			Reasons: reasons{autopilot.ReasonCooldown, autopilot.ReasonBudgetSpent},
 		}, {
 			Name: "Of our last two changes for this metric, one had an effect",
-			Kind: flavor, check: checkEffect,
+			Kind: flavor, perAlarm: true, check: checkEffect,
 			Reasons: reasons{autopilot.ReasonNoEffect},
 		}, {
 			Name:    "No other writer reverts our change",
@@ -123,8 +127,7 @@ func Table() []Guard {
 		}, {
 			Name: "The instance's own resize list has a larger flavor (read last, when everything else allows the change)",
 			Kind: flavor, check: checkResizeList,
-			Reasons: reasons{autopilot.ReasonNoData, autopilot.ReasonCapReached, autopilot.ReasonNoLargerFlavor,
-				autopilot.ReasonSoldOut, autopilot.ReasonReplicaTooSmall},
+			Reasons: reasons{autopilot.ReasonNoData, autopilot.ReasonNoLargerFlavor},
 		},
 	}
 }

@@ -106,7 +106,10 @@ func slowRule(c *autopilot.Case) {
 func lost(c *autopilot.Case) { c.Status.Changes[0].Outcome = v1alpha1.OutcomeLost }
 
 // byOther is the alteration that another writer made the newest change.
-func byOther(c *autopilot.Case) { c.Status.Changes[0].By = v1alpha1.ByOther }
+func byOther(c *autopilot.Case) {
+	ch := &c.Status.Changes[0]
+	ch.By, ch.DecisionTime, ch.RequestTime = v1alpha1.ByOther, nil, nil
+}
 
 // notOffered is the alteration that the cloud has no resize list for the engine.
 func notOffered(c *autopilot.Case) { c.NotOffered = "DBS.200040" }
@@ -178,20 +181,10 @@ func grown(age time.Duration) func(*autopilot.Case) {
 	}
 }
 
-// growthCounts is the alteration that the alarms have the time of our recent growth, as the loop enters it.
-func growthCounts(c *autopilot.Case) {
-	for i := range c.Alarms {
-		c.Alarms[i].GrowthTime = autopilot.RecentGrowth(c.Status.Changes, c.Now)
-	}
-}
-
 // overdue returns the alteration that the used space has been over the threshold for that long.
 func overdue(age time.Duration) func(*autopilot.Case) {
 	return func(c *autopilot.Case) {
 		c.Status.OverThresholdSince = autopilot.Seconds(c.Now.Add(-age))
-		for i := range c.Alarms {
-			c.Alarms[i].AlarmOverdueSince = c.Now.Add(-age)
-		}
 	}
 }
 
@@ -199,6 +192,9 @@ func overdue(age time.Duration) func(*autopilot.Case) {
 func changedFlavor(age time.Duration) func(*autopilot.Case) {
 	return func(c *autopilot.Case) { c.Status.Changes = append(c.Status.Changes, cases.CompletedFlavor(age)) }
 }
+
+// onlyRefused is the alteration that our newest change was refused until no alarm needed it.
+func onlyRefused(c *autopilot.Case) { c.Status.Changes[0].Outcome = v1alpha1.OutcomeRefused }
 
 // completed returns the alteration that the newest change was completed that long ago.
 func completed(age time.Duration) func(*autopilot.Case) {
@@ -213,32 +209,14 @@ func unfulfilled(kind v1alpha1.ChangeKind, to string) func(*autopilot.Case) {
 		} else {
 			c.Wanted.Flavor = to
 		}
-		since := *autopilot.Seconds(c.Now.Add(-15 * time.Minute))
-		c.Status.Unfulfilled = []v1alpha1.Unfulfilled{{Kind: kind, To: to, SinceTime: since}}
+		since := autopilot.Micro(c.Now.Add(-15 * time.Minute))
+		c.Status.Changes = append(c.Status.Changes, v1alpha1.Change{Kind: kind, By: v1alpha1.ByOther, To: to, RequestTime: since})
 	}
 }
 
 // offered returns the alteration of the instance's own resize list.
 func offered(codes ...string) func(*autopilot.Case) {
 	return func(c *autopilot.Case) { c.Offered, c.IsOffered = codes, true }
-}
-
-// soldOut returns the alteration that one flavor is sold out.
-func soldOut(code string) func(*autopilot.Case) {
-	return func(c *autopilot.Case) {
-		for i := range c.Catalogue {
-			if c.Catalogue[i].Code == code {
-				c.Catalogue[i].Zones["eu-de-01"] = "sellout"
-			}
-		}
-	}
-}
-
-// replicaSized returns the alteration that the read replica has that size.
-func replicaSized(vcpus, memoryGB int) func(*autopilot.Case) {
-	return func(c *autopilot.Case) {
-		c.Instance.Replicas = []autopilot.Replica{{Name: "reader", VCPUs: vcpus, MemoryGB: memoryGB}}
-	}
 }
 
 func twoWithoutEffect() func(*autopilot.Case) {

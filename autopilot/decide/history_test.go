@@ -23,7 +23,7 @@ import (
 )
 
 // simulation is a database with its Rds, its operator and other writers. Its events come one after the other. A round calls
-// record.FollowUp, Walk, record.Intent and record.Outcome as the loop does, and may be killed between any two of them.
+// record.FollowUp, Walk and record.Outcome as the loop does, and may be killed between any two of them.
 type simulation struct {
 	t      *rapid.T
 	now    time.Time
@@ -44,20 +44,22 @@ type simulation struct {
 	old    []autopilot.Wanted // snapshots that the operator may still apply
 	events []string
 
+	accepted *v1alpha1.Change // our last patch of the Rds
+
 	// With apply: Cloud:
 	noRds   bool
 	jobs    map[string]autopilot.Job
-	running *v1alpha1.Intent // the change of the running job
+	running *v1alpha1.Change // the change of the running job
 
 	grown   map[int]float64            // the used space that led to a size
 	growths []v1alpha1.Change          // our completed growths that a status has stored, newest first
-	asked   map[string]v1alpha1.Intent // the last intent that requested a flavor
+	asked   map[string]v1alpha1.Change // the last intent that requested a flavor
 }
 
 func newSimulation(t *rapid.T) *simulation {
 	s := &simulation{
 		t: t, now: cases.Noon(), spec: cases.Policy(), alarms: map[v1alpha1.Metric]v1alpha1.State{}, used: 50, cpu: 1,
-		grown: map[int]float64{}, asked: map[string]v1alpha1.Intent{}, usedAt: map[string]float64{}, jobs: map[string]autopilot.Job{},
+		grown: map[int]float64{}, asked: map[string]v1alpha1.Change{}, usedAt: map[string]float64{}, jobs: map[string]autopilot.Job{},
 	}
 	switch rapid.SampledFrom([]string{"operator", "cloud", "no Rds"}).Draw(t, "applied by") {
 	case "cloud":
@@ -102,7 +104,7 @@ func (s *simulation) round(killedAfter int) {
 	inst := s.inst
 	c := autopilot.Case{
 		Now: s.now, Mode: v1alpha1.ModeAuto, Spec: s.spec, Generation: 1, Recheck: 30 * time.Second, Wanted: s.wanted,
-		Instance: &inst, Status: s.status, NoRds: s.noRds, Jobs: s.jobs,
+		Instance: &inst, Status: s.status, NoRds: s.noRds, Jobs: s.jobs, Accepted: s.accepted,
 	}
 	if s.noRds {
 		c.Wanted = autopilot.Wanted{VolumeGB: inst.VolumeGB, Flavor: inst.Flavor}
@@ -110,59 +112,46 @@ func (s *simulation) round(killedAfter int) {
 	f := record.FollowUp(c)
 	c.Status = f.Status
 	for _, m := range watched() {
-		a := autopilot.Alarm{Metric: m, Signal: autopilot.SignalOf(s.intake, m)}
-		if m == v1alpha1.MetricStorage {
-			a.GrowthTime = autopilot.RecentGrowth(c.Status.Changes, s.now)
-			if since := c.Status.OverThresholdSince; since != nil {
-				a.AlarmOverdueSince = since.Time
-			}
-		}
-		c.Alarms = append(c.Alarms, a)
+		c.Alarms = append(c.Alarms, autopilot.Alarm{Metric: m, Signal: autopilot.SignalOf(s.intake, m)})
 	}
 	v := Walk(context.Background(), &c, s.read)
-	c.Status = record.Intent(c, v)
+	decided := c
+	c.Status = record.Outcome(c, v).Status
 	for _, d := range v.Decisions {
 		s.logf("the autopilot decides on %s: %s (%s)", d.Metric, d.Message, d.Reason)
 	}
 	growths := slices.Concat(ourGrowths(f.Ended), s.growths)
-	s.checkSize(c, v.Intent, growths)
+	s.checkSize(decided, v.Change, growths)
 	if killedAfter == 0 {
 		s.logf("… and is killed before the status is stored")
 		return
 	}
 	s.growths = growths
-	if v.Intent == nil {
-		s.status = record.Outcome(c, v, f, record.Patched{}).Status
-		return
-	}
 	s.status = c.Status
-	if s.noRds {
-		if killedAfter > 1 {
-			s.status = record.Outcome(c, v, f, s.requestFromCloud(*v.Intent, record.Patched{}, killedAfter)).Status
-		}
+	switch {
+	case v.Change == nil:
 		return
-	}
-	if killedAfter == 1 {
+	case killedAfter == 1:
+		s.accepted = nil
 		s.logf("… and is killed between the intent and the patch")
 		return
 	}
-	used := s.used
-	if sig := autopilot.SignalOf(s.intake, v1alpha1.MetricStorage); s.silent && sig != nil {
-		used = s.usedAt[sig.MessageID]
-	}
-	p := record.Patched{Result: record.PatchPresent}
-	if !s.wanted.Includes(*v.Intent) {
-		s.patch(*v.Intent, used)
-		p.Result = record.PatchAccepted
+	if !s.noRds && !s.wanted.Includes(*v.Change) {
+		used := s.used
+		if sig := autopilot.SignalOf(s.intake, v1alpha1.MetricStorage); s.silent && sig != nil {
+			used = s.usedAt[sig.MessageID]
+		}
+		s.patch(*v.Change, used)
+		s.accepted = v.Change.DeepCopy()
+		s.accepted.RequestTime = autopilot.Micro(s.now)
 	}
 	if killedAfter == 2 {
-		s.logf("… and is killed before it records the patch")
-		return
+		s.accepted = nil
+		s.logf("… and is killed after the patch")
 	}
 	if s.spec.Apply == v1alpha1.ApplyCloud {
-		p = s.requestFromCloud(*v.Intent, p, killedAfter)
+		s.requestFromCloud(*v.Change, killedAfter).Record(c, &s.status)
 	}
-	s.status = record.Outcome(c, v, f, p).Status
 }
 
 // read reads a fact as the loop does. While Cloud Eye is silent, the signals are the evidence. There is no resize list, and
@@ -225,7 +214,7 @@ func ourGrowths(ended []v1alpha1.Change) (growths []v1alpha1.Change) {
 
 // checkSize fails if a size depends on anything but the evidence, our own completed growths, whether the database is
 // read-only, and a larger size that the Rds requests.
-func (s *simulation) checkSize(c autopilot.Case, i *v1alpha1.Intent, growths []v1alpha1.Change) {
+func (s *simulation) checkSize(c autopilot.Case, i *v1alpha1.Change, growths []v1alpha1.Change) {
 	if i == nil || i.Kind != volume {
 		return
 	}
@@ -255,17 +244,17 @@ func (s *simulation) checkSize(c autopilot.Case, i *v1alpha1.Intent, growths []v
 }
 
 // requestFromCloud requests a change from the cloud and returns its answer, which may be lost.
-func (s *simulation) requestFromCloud(i v1alpha1.Intent, p record.Patched, killedAfter int) record.Patched {
-	p.Cloud = &record.CloudAnswer{Kind: i.Kind, To: i.To}
+func (s *simulation) requestFromCloud(i v1alpha1.Change, killedAfter int) record.Answer {
+	a := record.Answer{Kind: i.Kind, To: i.To}
 	if s.running != nil || s.inst.Status != autopilot.StatusActive && (s.inst.Status != autopilot.StatusStorageFull || i.Kind == v1alpha1.KindFlavor) {
-		p.Cloud.Reason, p.Cloud.Message = autopilot.ReasonInstanceBusy, "busy"
-		return p
+		a.Reason, a.Message = autopilot.ReasonInstanceBusy, "busy"
+		return a
 	}
 	switch reply := rapid.SampledFrom([]string{"begins", "begins", "begins", "refuses", "is silent", "begins, reply lost"}).Draw(s.t, "the cloud"); reply {
 	case "refuses":
-		p.Cloud.Reason, p.Cloud.Message = rapid.SampledFrom([]autopilot.Reason{autopilot.ReasonSoldOut, autopilot.ReasonQuotaExceeded, autopilot.ReasonCloudRefused}).Draw(s.t, "why"), "no"
+		a.Reason, a.Message = rapid.SampledFrom([]autopilot.Reason{autopilot.ReasonSoldOut, autopilot.ReasonQuotaExceeded, autopilot.ReasonCloudRefused}).Draw(s.t, "why"), "no"
 	case "is silent":
-		p.Cloud.Reason, p.Cloud.Message = autopilot.CloudUnreachable, "no answer"
+		a.Reason, a.Message = autopilot.CloudUnreachable, "no answer"
 	default:
 		used := s.used
 		if sig := autopilot.SignalOf(s.intake, v1alpha1.MetricStorage); s.silent && sig != nil {
@@ -275,12 +264,12 @@ func (s *simulation) requestFromCloud(i v1alpha1.Intent, p record.Patched, kille
 		job := fmt.Sprint("job ", len(s.jobs)+1)
 		s.jobs[job], s.running = autopilot.Job{}, i.DeepCopy()
 		s.running.JobID, s.inst.Status = job, "MODIFYING"
-		if p.Cloud.JobID = job; reply != "begins" || killedAfter < 3 {
-			p.Cloud.JobID, p.Cloud.Reason, p.Cloud.Message = "", autopilot.CloudUnreachable, "no answer"
+		if a.JobID = job; reply != "begins" || killedAfter < 3 {
+			a.JobID, a.Reason, a.Message = "", autopilot.CloudUnreachable, "no answer"
 		}
 	}
-	s.logf("the cloud is asked for %s → %s: %+v", i.From, i.To, *p.Cloud)
-	return p
+	s.logf("the cloud is asked for %s → %s: %+v", i.From, i.To, a)
+	return a
 }
 
 // endJob ends the running job of the cloud, with or without effect.
@@ -314,7 +303,7 @@ func (s *simulation) percent(m v1alpha1.Metric) float64 {
 }
 
 // patch writes the intent into the Rds. usedGB is the used space that led to a new size.
-func (s *simulation) patch(i v1alpha1.Intent, usedGB float64) {
+func (s *simulation) patch(i v1alpha1.Change, usedGB float64) {
 	s.old = append(s.old, s.wanted)
 	if i.Kind == v1alpha1.KindVolume && autopilot.Gigabytes(i.To) <= s.wanted.VolumeGB {
 		s.fail("volume patched from %d to %s", s.wanted.VolumeGB, i.To)
@@ -327,7 +316,7 @@ func (s *simulation) patch(i v1alpha1.Intent, usedGB float64) {
 }
 
 // checkChange fails if a requested change is smaller, past the cap, or a second one for the same evidence.
-func (s *simulation) checkChange(i v1alpha1.Intent, usedGB float64) {
+func (s *simulation) checkChange(i v1alpha1.Change, usedGB float64) {
 	if i.Kind == v1alpha1.KindVolume {
 		to := autopilot.Gigabytes(i.To)
 		if to <= s.inst.VolumeGB {
@@ -350,7 +339,7 @@ func (s *simulation) checkChange(i v1alpha1.Intent, usedGB float64) {
 		s.fail("flavor patched from %s to %s", s.inst.Flavor, i.To)
 	}
 	// An intent with the same decision time is the same change. It is repeated if the fate of the first request is unknown.
-	if was, again := s.asked[i.To]; again && !i.EvidenceTime.After(was.EvidenceTime.Time) && !i.DecisionTime.Equal(&was.DecisionTime) {
+	if was, again := s.asked[i.To]; again && !i.EvidenceTime.After(was.EvidenceTime.Time) && !i.DecisionTime.Equal(was.DecisionTime) {
 		s.fail("flavor %s requested twice by the evidence of %s", i.To, was.EvidenceTime)
 	}
 	for _, ch := range s.status.Changes {
@@ -479,7 +468,7 @@ func (s *simulation) checkStatus() {
 			changes++
 		}
 	}
-	if volumes > 2 || changes > 10 || len(s.status.Decisions) > 20 {
+	if volumes > 10 || changes > 10 || len(s.status.Decisions) > 20 {
 		s.fail("%d volume changes, %d flavor changes, %d decisions kept", volumes, changes, len(s.status.Decisions))
 	}
 }

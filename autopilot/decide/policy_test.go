@@ -53,8 +53,8 @@ func TestInvalidFieldIsNamedAndStopsOnlyItsKindOfChange(t *testing.T) {
 			return strings.HasPrefix(test.path, "spec.storage") == (m == v1alpha1.MetricStorage)
 		}
 		v := verdictOf(c)
-		if kind := v1alpha1.KindFlavor; v.Intent == nil || v.Intent.Kind == kind == isInvalid(v1alpha1.MetricCPU) {
-			t.Errorf("%s: intent %+v", test.path, v.Intent)
+		if kind := v1alpha1.KindFlavor; v.Change == nil || v.Change.Kind == kind == isInvalid(v1alpha1.MetricCPU) {
+			t.Errorf("%s: intent %+v", test.path, v.Change)
 		}
 		for _, d := range v.Decisions {
 			if (d.Reason == autopilot.ReasonPolicyInvalid) != isInvalid(d.Metric) || isInvalid(d.Metric) && !strings.Contains(d.Message, test.path) {

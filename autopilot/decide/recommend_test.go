@@ -37,8 +37,8 @@ func TestRecommendDecidesAsAutoAndIntendsNothing(t *testing.T) {
 		if c.Mode != v1alpha1.ModeOff {
 			c.Mode = v1alpha1.ModeAuto
 		}
-		for _, i := range c.Status.Intents() {
-			i.Refusal = nil // Recommend requests nothing that could be refused
+		for i := range c.Status.Changes {
+			c.Status.Changes[i].Refusal = nil // Recommend requests nothing that could be refused
 		}
 		c.Claim.Holds = c.Claim.By == "" // Recommend decides without a claim
 		c.HasPlace, c.Offered, c.IsOffered, c.NotOffered = true, nil, false, ""
@@ -48,10 +48,10 @@ func TestRecommendDecidesAsAutoAndIntendsNothing(t *testing.T) {
 		bound := c
 		bound.Mode = autopilot.NarrowerMode(c.Mode, v1alpha1.ModeRecommend)
 		dry := verdictOf(bound)
-		if dry.Intent != nil {
-			t.Fatalf("%v: Recommend intends %+v", names, dry.Intent)
+		if dry.Change != nil {
+			t.Fatalf("%v: Recommend intends %+v", names, dry.Change)
 		}
-		if i := auto.Intent; i != nil && i.Kind == v1alpha1.KindVolume && len(c.DueDeferred(nil)) > 0 {
+		if i := auto.Change; i != nil && i.Kind == v1alpha1.KindVolume && len(c.DueDeferred(nil)) > 0 {
 			return // Auto grows the volume before it makes the deferred change; Recommend decides on both
 		}
 		if len(dry.Decisions) != len(auto.Decisions) || dry.RequeueAfter != auto.RequeueAfter {
@@ -68,7 +68,7 @@ func TestRecommendDecidesAsAutoAndIntendsNothing(t *testing.T) {
 				t.Fatalf("%v: Recommend differs from Auto:\n%s", names, diff)
 			}
 		}
-		if diff := cmp.Diff(auto.Deferred, dry.Deferred); diff != "" && auto.Intent == nil {
+		if diff := cmp.Diff(auto.Deferred, dry.Deferred); diff != "" && auto.Change == nil {
 			t.Fatalf("%v: the deferred change differs:\n%s", names, diff)
 		}
 	})
@@ -93,7 +93,7 @@ func TestDeferredFlavorWaitsForTheVolume(t *testing.T) {
 	v := verdictOf(c)
 	const message = "Storage grows first, then the flavor changes"
 	if len(v.Decisions) != 2 || v.Decisions[1].Reason != autopilot.ReasonChangePending || v.Decisions[1].Message != message ||
-		v.Intent == nil || v.Intent.Kind != volume {
+		v.Change == nil || v.Change.Kind != volume {
 		t.Errorf("%+v", v)
 	}
 }

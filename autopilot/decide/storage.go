@@ -19,6 +19,9 @@ type growth struct {
 	needed  int // the size that the used space would lead to without a cap
 }
 
+// isOther reports whether the size is that of another writer, because it is larger than the used space leads to.
+func (g growth) isOther() bool { return g.to > g.decided }
+
 // growthOf returns the size for the used space of an alarm. If the Rds requests a larger size than the cloud has, no
 // smaller one is requested. Sizes never exceed the cap, unless the volume does already.
 func growthOf(c autopilot.Case, a autopilot.Alarm) growth {
@@ -39,7 +42,7 @@ func growVolume(c autopilot.Case, a autopilot.Alarm) autopilot.Decision {
 	d.From, d.To = strconv.Itoa(has), strconv.Itoa(g.to)
 	d.Message = fmt.Sprintf("Storage %d → %d GB: %s %% used, alarm at %d %%", has, g.to, d.ValueText(),
 		autopilot.Threshold(has, int(c.Spec.Storage.ThresholdPercent)))
-	if g.to > g.decided {
+	if g.isOther() {
 		d.Message += fmt.Sprintf("; the Rds requests %d GB", c.Wanted.VolumeGB)
 	}
 	if c.Instance.Status == autopilot.StatusStorageFull {
@@ -55,13 +58,18 @@ func growVolume(c autopilot.Case, a autopilot.Alarm) autopilot.Decision {
 	return d
 }
 
+// checkStorageFirst lets storage grow before the flavor changes.
+func checkStorageFirst(w *walk, _ *change) answer {
+	if w.isGrowing {
+		return no(autopilot.ReasonChangePending, w.c.Recheck, "Storage grows first, then the flavor changes")
+	}
+	return answer{}
+}
+
 // checkPending waits for changes in progress, ours and those of other writers.
 func checkPending(w *walk, ch *change) answer {
 	c := *w.c
-	if w.isGrowing {
-		return no(autopilot.ReasonChangePending, c.Recheck, "Storage grows first, then the flavor changes")
-	}
-	for _, p := range c.Status.Intents() {
+	for _, p := range c.Status.PendingChanges() {
 		if c.Progress(p) != autopilot.Started {
 			continue
 		}
@@ -77,25 +85,25 @@ func checkPending(w *walk, ch *change) answer {
 }
 
 // pending returns the answer while a change of ours is in progress.
-func pending(c autopilot.Case, p v1alpha1.Intent) answer {
+func pending(c autopilot.Case, p v1alpha1.Change) answer {
 	since := autopilot.StartedAt(p)
 	switch {
 	case c.Instance.Status == autopilot.StatusStorageFull && p.Kind == volume:
 		return no(autopilot.ReasonStorageFull, c.Recheck, "The instance is in %s. %s was requested, and the cloud may refuse it",
-			autopilot.StatusStorageFull, autopilot.DescribeIntent(p))
-	case p.JobID != "" && p.JobTime != nil && c.Now.Sub(p.JobTime.Time) >= autopilot.JobPatience:
+			autopilot.StatusStorageFull, autopilot.DescribeStep(p))
+	case p.JobID != "" && p.StartTime != nil && c.Now.Sub(p.StartTime.Time) >= autopilot.JobPatience:
 		return no(autopilot.ReasonStalled, c.Recheck,
 			"%s has been in progress since %s, and the cloud's job %s has not ended. Contact the cloud's support",
-			autopilot.DescribeIntent(p), autopilot.TimeText(p.JobTime.Time), p.JobID)
+			autopilot.DescribeStep(p), autopilot.TimeText(p.StartTime.Time), p.JobID)
 	case autopilot.IsStalled(p, c.Instance.Observed(c.Status.Instance, c.Now), c.Now):
 		advice := "Check the operator"
-		if p.JobTime != nil {
+		if p.StartTime != nil {
 			advice = "The cloud has not reported the end of its job"
 		}
 		return no(autopilot.ReasonStalled, c.Recheck, "%s was requested at %s and is not done, although the instance is %s. %s",
-			autopilot.DescribeIntent(p), autopilot.TimeText(since), autopilot.StatusActive, advice)
+			autopilot.DescribeStep(p), autopilot.TimeText(since), autopilot.StatusActive, advice)
 	}
-	return no(autopilot.ReasonChangePending, c.Recheck, "%s is in progress", autopilot.DescribeIntent(p))
+	return no(autopilot.ReasonChangePending, c.Recheck, "%s is in progress", autopilot.DescribeStep(p))
 }
 
 // checkOtherSize waits while the cloud has not made the size that another writer requested in the Rds. If that request
@@ -122,11 +130,11 @@ func checkOtherSize(c autopilot.Case, a autopilot.Alarm) answer {
 // stalledRequest returns since when the cloud has not made a change that another writer requested in the Rds, and
 // whether that change is overdue.
 func stalledRequest(c autopilot.Case, kind v1alpha1.ChangeKind) (since time.Time, stalled bool) {
-	for _, u := range c.Status.Unfulfilled {
-		if u.Kind != kind {
+	for _, ch := range c.Status.Changes {
+		if ch.Kind != kind || !ch.IsPending() || ch.IsDecided() || ch.RequestTime == nil {
 			continue
 		}
-		since = u.SinceTime.Time
+		since = ch.RequestTime.Time
 		if c.Instance.Status == autopilot.StatusStorageFull { // a full instance is not busy, and may stay full for days
 			return since, c.Now.Sub(since) >= autopilot.StallAfter
 		}
@@ -138,7 +146,7 @@ func stalledRequest(c autopilot.Case, kind v1alpha1.ChangeKind) (since time.Time
 // checkCaps stops at the policy's caps.
 func checkCaps(w *walk, ch *change) answer {
 	if ch.kind == flavor {
-		return checkFlavorCaps(w, ch, false)
+		return checkFlavorCaps(w, ch)
 	}
 	c := *w.c
 	if c.Instance.VolumeGB < c.MaxGB() {

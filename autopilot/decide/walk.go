@@ -5,6 +5,7 @@ package decide
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -30,12 +31,10 @@ func walkBy(ctx context.Context, guards []Guard, c *autopilot.Case, read autopil
 			others = append(others, a)
 			continue
 		}
-		for _, open := range w.passPerAlarm(volume, []autopilot.Alarm{a}) {
-			w.passPerChange(change{kind: volume, alarms: []autopilot.Alarm{open}})
-		}
+		w.pass(volume, w.passFirst(volume, []autopilot.Alarm{a}))
 	}
 	storage := w.verdict
-	w.isGrowing = storage.Intent != nil
+	w.isGrowing = storage.Change != nil
 	w.decideFlavor(others)
 	if w.isLeft {
 		return storage
@@ -83,47 +82,40 @@ func (w *walk) needWriter(ch *change) {
 	}
 }
 
-// decideFlavor decides on CPU and memory together, because one change of flavor serves both. An alarm that two larger
-// flavors did not help takes no part in that. It passes the guards by itself, and one of them stops it.
+// decideFlavor decides on CPU and memory together, because one change of flavor serves both.
 func (w *walk) decideFlavor(alarms []autopilot.Alarm) {
-	open := w.passPerAlarm(flavor, alarms)
-	open = append(open, w.passPerAlarm(flavor, w.c.DueDeferred(open))...)
+	open := w.passFirst(flavor, alarms)
+	open = append(open, w.passFirst(flavor, w.c.DueDeferred(open))...)
 	if len(open) == 0 && w.verdict.Deferred != nil {
 		w.verdict.RequeueIn(w.c.UntilWindowOpens())
 	}
-	var together, alone []autopilot.Alarm
-	for _, a := range open {
-		if untilEffective(*w.c, a) > 0 {
-			alone = append(alone, a)
-		} else {
-			together = append(together, a)
-		}
-	}
-	if len(together) > 0 {
-		w.passPerChange(change{kind: flavor, alarms: together})
-	}
-	for _, a := range alone {
-		w.passPerChange(change{kind: flavor, alarms: []autopilot.Alarm{a}})
-	}
-	w.noteRestoredFlavor()
+	w.pass(flavor, open)
+	w.noteContest()
 }
 
-// passPerAlarm returns the alarms that pass all guards per alarm, and records decisions on the others.
-func (w *walk) passPerAlarm(kind v1alpha1.ChangeKind, alarms []autopilot.Alarm) (open []autopilot.Alarm) {
+// first returns how many guards at the beginning of the table judge each alarm by itself.
+func (w *walk) first() int {
+	return slices.IndexFunc(w.guards, func(g Guard) bool { return !g.perAlarm })
+}
+
+// passFirst returns the alarms that pass the first guards, and records decisions on the others.
+func (w *walk) passFirst(kind v1alpha1.ChangeKind, alarms []autopilot.Alarm) []autopilot.Alarm {
+	for _, g := range w.guards[:w.first()] {
+		alarms = w.filter(g, kind, alarms)
+	}
+	return alarms
+}
+
+// filter returns the alarms that pass a guard, and records decisions on the others.
+func (w *walk) filter(g Guard, kind v1alpha1.ChangeKind, alarms []autopilot.Alarm) (open []autopilot.Alarm) {
 	for _, a := range alarms {
 		ch := change{kind: kind, alarms: []autopilot.Alarm{a}}
-		var ans answer
-		for _, g := range w.guards {
-			if !g.perAlarm || ans.reason != "" || ans.silent {
-				break
-			}
-			ans = w.ask(g, &ch)
-		}
+		ans := w.ask(g, &ch)
 		switch a = ch.alarms[0]; {
 		case ans.silent:
 			w.verdict.RequeueIn(ans.wait)
 		case ans.reason != "":
-			w.verdict.Add(ans.on(newDecision(*w.c, a)))
+			w.stop(ch, ans)
 		default:
 			open = append(open, a)
 		}
@@ -131,11 +123,19 @@ func (w *walk) passPerAlarm(kind v1alpha1.ChangeKind, alarms []autopilot.Alarm) 
 	return open
 }
 
-// passPerChange asks the other guards about the change that serves all these alarms. If none objects, the verdict makes
-// the change.
-func (w *walk) passPerChange(ch change) {
-	for _, g := range w.guards {
-		if g.perAlarm || !g.isFor(ch.kind) {
+// pass asks the other guards about the change that serves all these alarms. If none objects, the verdict makes the
+// change.
+func (w *walk) pass(kind v1alpha1.ChangeKind, alarms []autopilot.Alarm) {
+	ch := change{kind: kind, alarms: alarms}
+	for _, g := range w.guards[w.first():] {
+		if len(ch.alarms) == 0 {
+			return
+		}
+		if !g.isFor(kind) {
+			continue
+		}
+		if g.perAlarm {
+			ch.alarms = w.filter(g, kind, ch.alarms)
 			continue
 		}
 		ans := w.ask(g, &ch)
@@ -153,7 +153,7 @@ func (w *walk) passPerChange(ch change) {
 	}
 	d := w.act(ch)
 	w.addForEach(d, ch.alarms)
-	w.verdict.Intent = newIntent(*w.c, ch, forAlarm(*w.c, d, ch.alarms[0]))
+	w.verdict.Change = newChange(*w.c, ch, forAlarm(*w.c, d, ch.alarms[0]))
 }
 
 // ask returns a guard's answer.
@@ -174,9 +174,12 @@ func (w *walk) act(ch change) autopilot.Decision {
 // stop records the decisions not to make the change.
 func (w *walk) stop(ch change, ans answer) {
 	d := newDecision(*w.c, ch.alarms[0])
-	d.From = w.c.Instance.Flavor
-	if ch.kind == volume {
+	switch {
+	case w.c.Instance == nil:
+	case ch.kind == volume:
 		d.From = fmt.Sprint(w.c.Instance.VolumeGB)
+	default:
+		d.From = w.c.Instance.Flavor
 	}
 	d = ans.on(d)
 	w.addForEach(d, ch.alarms)
@@ -190,16 +193,17 @@ func (w *walk) stop(ch change, ans answer) {
 	}
 }
 
-// noteRestoredFlavor reports that another writer has restored the flavor from before our change, although no alarm asks
-// for a flavor now: the operator makes the database smaller.
-func (w *walk) noteRestoredFlavor() {
-	ours, ok := w.c.RestoredFlavor()
-	if !ok || w.verdict.Contest != nil ||
-		meta.IsStatusConditionTrue(w.c.Status.Conditions, v1alpha1.ConditionContested) {
-		return
+// noteContest reports that another writer has replaced our flavor by a smaller one, although no alarm asks for a flavor
+// now: the operator makes the database smaller.
+func (w *walk) noteContest() {
+	if w.c.NeedsCatalogue() {
+		w.need(&change{kind: flavor}, catalogue)
 	}
-	w.needWriter(&change{kind: flavor})
-	w.verdict.Contest = &autopilot.Decision{Reason: autopilot.ReasonContested, Message: w.c.ContestText(ours)}
+	isNews := w.verdict.Contest == nil && !meta.IsStatusConditionTrue(w.c.Status.Conditions, v1alpha1.ConditionContested)
+	if _, ours, ok := w.c.Contest(); ok && isNews {
+		w.needWriter(&change{kind: flavor})
+		w.verdict.Contest = &autopilot.Decision{Reason: autopilot.ReasonContested, Message: w.c.ContestText(ours)}
+	}
 }
 
 // addForEach adds a joint decision as the answer to each alarm.
@@ -238,8 +242,8 @@ func newDecision(c autopilot.Case, a autopilot.Alarm) autopilot.Decision {
 // present size. If no alarm is in force, the decision counts from when the database became read-only.
 func forAlarm(c autopilot.Case, d autopilot.Decision, a autopilot.Alarm) autopilot.Decision {
 	percent, isSame := d.Evidence.Percent, d.Metric == a.Metric
-	d.Metric, d.Evidence, d.MessageID, d.Since = a.Metric, a.Evidence, a.MessageID(), a.Since()
-	if !a.InForce(c.Now) && a.AlarmOverdueSince.IsZero() && c.IsReadOnly(a) {
+	d.Metric, d.Evidence, d.MessageID, d.Since = a.Metric, a.Evidence, a.MessageID(), a.Since(c)
+	if !a.InForce(c.Now) && c.OverdueSince(a).IsZero() && c.IsReadOnly(a) {
 		d.Since = c.ReadOnly(a.Evidence).SinceTime.Time
 	}
 	if isSame {
@@ -248,21 +252,24 @@ func forAlarm(c autopilot.Case, d autopilot.Decision, a autopilot.Alarm) autopil
 	return d
 }
 
-// newIntent returns the change as it is recorded before it is requested. Of an earlier intent that has not started, it
-// keeps the time of the first decision and the refusals.
-func newIntent(c autopilot.Case, ch change, d autopilot.Decision) *v1alpha1.Intent {
-	i := &v1alpha1.Intent{
-		Kind: ch.kind, From: d.From, To: d.To, ValuePercent: d.ValueText(), Message: d.Message, Generation: c.Generation,
-		EvidenceTime: *autopilot.Micro(d.Evidence.Time), DecisionTime: *autopilot.Micro(c.Now),
+// newChange returns the change as it is recorded before it is requested. Of an earlier decision that has not started, it
+// keeps the time and the refusals.
+func newChange(c autopilot.Case, ch change, d autopilot.Decision) *v1alpha1.Change {
+	next := &v1alpha1.Change{
+		Kind: ch.kind, By: v1alpha1.ByAutopilot, From: d.From, To: d.To, ValuePercent: d.ValueText(), Message: d.Message,
+		Generation: c.Generation, EvidenceTime: autopilot.Micro(d.Evidence.Time), DecisionTime: autopilot.Micro(c.Now),
 	}
 	for _, a := range ch.alarms {
-		i.Metrics = append(i.Metrics, a.Metric)
+		next.Metrics = append(next.Metrics, a.Metric)
 	}
-	if p := c.UnstartedIntent(ch.kind); p != nil {
-		i.DecisionTime, i.Refusal = p.DecisionTime, p.Refusal.DeepCopy()
-		if p.To == i.To {
-			i.AskedTime = p.AskedTime
+	if ch.kind == volume && growthOf(c, ch.alarms[0]).isOther() {
+		next.By = v1alpha1.ByOther
+	}
+	if p := c.Unstarted(ch.kind); p != nil {
+		next.DecisionTime, next.Refusal = p.DecisionTime, p.Refusal
+		if p.To == next.To {
+			next.RequestTime = p.RequestTime
 		}
 	}
-	return i
+	return next
 }

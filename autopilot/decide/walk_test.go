@@ -14,8 +14,8 @@ import (
 
 func TestDecideGrowsStorageBeforeItChangesTheFlavor(t *testing.T) {
 	v := verdictOf(cases.Quiet(cases.UsageAt(v1alpha1.MetricCPU, 95), cases.StorageAt(93)))
-	if v.Intent == nil || v.Intent.Kind != v1alpha1.KindVolume {
-		t.Fatalf("intent %+v, want the volume", v.Intent)
+	if v.Change == nil || v.Change.Kind != v1alpha1.KindVolume {
+		t.Fatalf("intent %+v, want the volume", v.Change)
 	}
 	if len(v.Decisions) != 1 || v.Decisions[0].Metric != v1alpha1.MetricStorage {
 		t.Fatalf("decisions %+v, want storage alone", v.Decisions)
@@ -24,8 +24,8 @@ func TestDecideGrowsStorageBeforeItChangesTheFlavor(t *testing.T) {
 
 func TestDecideMakesOneChangeForCPUAndMemory(t *testing.T) {
 	v := verdictOf(cases.Quiet(cases.UsageAt(v1alpha1.MetricCPU, 95), cases.UsageAt(v1alpha1.MetricMemory, 97)))
-	if v.Intent == nil || v.Intent.To != "rds.mysql.n1.4xlarge.4" || len(v.Intent.Metrics) != 2 {
-		t.Fatalf("intent %+v, want one for both", v.Intent)
+	if v.Change == nil || v.Change.To != "rds.mysql.n1.4xlarge.4" || len(v.Change.Metrics) != 2 {
+		t.Fatalf("intent %+v, want one for both", v.Change)
 	}
 	if len(v.Decisions) != 2 || !v.Decisions[0].Acts() || !v.Decisions[1].Acts() {
 		t.Errorf("decisions %+v, want one for each alarm", v.Decisions)
@@ -36,10 +36,10 @@ func TestDecideChangesTheFlavorForOneMetricWhenTheOtherHasNoEffect(t *testing.T)
 	c := cases.Quiet()
 	cases.Both(cases.Changed(30*time.Hour, "94.0"), cases.Changed(60*time.Hour, "97.0"))(&c)
 	v := verdictOf(cases.With(c, cases.UsageAt(v1alpha1.MetricCPU, 95), cases.UsageAt(v1alpha1.MetricMemory, 97)))
-	if v.Intent == nil || len(v.Intent.Metrics) != 1 || v.Intent.Metrics[0] != v1alpha1.MetricMemory {
-		t.Fatalf("intent %+v, want one for memory", v.Intent)
+	if v.Change == nil || len(v.Change.Metrics) != 1 || v.Change.Metrics[0] != v1alpha1.MetricMemory {
+		t.Fatalf("intent %+v, want one for memory", v.Change)
 	}
-	if len(v.Decisions) != 2 || !v.Decisions[0].Acts() || v.Decisions[1].Reason != autopilot.ReasonNoEffect || v.Decisions[1].Metric != v1alpha1.MetricCPU {
+	if len(v.Decisions) != 2 || !v.Decisions[1].Acts() || v.Decisions[0].Reason != autopilot.ReasonNoEffect || v.Decisions[0].Metric != v1alpha1.MetricCPU {
 		t.Errorf("decisions %+v", v.Decisions)
 	}
 	cases.InStatus("MODIFYING")(&c)
@@ -63,10 +63,10 @@ func TestEndedAlarmIsRecordedOnce(t *testing.T) {
 
 func TestDecideKeepsTheTimeOfAnUnpatchedIntent(t *testing.T) {
 	c := cases.Quiet()
-	c.Status.Pending = cases.IntentTo(v1alpha1.KindVolume, "100", "110", time.Minute)
+	cases.AddPending(&c.Status, cases.PendingTo(v1alpha1.KindVolume, "100", "110", time.Minute))
 	v := verdictOf(cases.With(c, cases.StorageAt(96)))
-	if v.Intent == nil || !v.Intent.DecisionTime.Time.Equal(cases.Noon().Add(-time.Minute)) {
-		t.Fatalf("intent %+v, want the decision time of the first", v.Intent)
+	if v.Change == nil || !v.Change.DecisionTime.Time.Equal(cases.Noon().Add(-time.Minute)) {
+		t.Fatalf("intent %+v, want the decision time of the first", v.Change)
 	}
 }
 

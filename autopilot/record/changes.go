@@ -9,48 +9,63 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// How many ended changes the status keeps of each kind. Our last completed growth
-// is always among those of storage, because the next step depends on it. A flavor budget needs up to 10.
-const (
-	volumeChanges = 2
-	flavorChanges = 10
-)
+// changesKept is how many changes of each kind the status keeps, besides our last completed growth, because the next
+// step depends on that. A flavor budget needs up to 10.
+const changesKept = 9
 
-// prependChange returns the changes with a new one first, without the oldest of its kind beyond the limit. A change
-// that repeats an entry of the last day replaces it and increments its count. Otherwise a writer that reverts the same
+// put enters one of our changes into the book: in place of its pending entry, else as the newest.
+func put(s *v1alpha1.Status, ch v1alpha1.Change) {
+	for i, x := range s.Changes {
+		if x.Kind == ch.Kind && x.IsPending() && x.IsDecided() {
+			s.Changes = slices.Delete(slices.Clone(s.Changes), i, i+1)
+			break
+		}
+	}
+	s.Changes = prepend(s.Changes, ch)
+}
+
+// prepend returns the changes with a new one first, without the oldest of its kind beyond the limit. A change that
+// repeats an entry of the last day replaces it and increments its count. Otherwise a writer that reverts the same
 // change again and again would push all others out.
-func prependChange(changes []v1alpha1.Change, ch v1alpha1.Change) []v1alpha1.Change {
-	keep := map[v1alpha1.ChangeKind]int{v1alpha1.KindVolume: volumeChanges, v1alpha1.KindFlavor: flavorChanges}
+func prepend(changes []v1alpha1.Change, ch v1alpha1.Change) []v1alpha1.Change {
 	if i := slices.IndexFunc(changes, repeats(ch)); i >= 0 {
-		ch.Count = max(changes[i].Count, 1) + 1
+		if !isUnrequested(ch) {
+			ch.Count = max(changes[i].Count, 1) + 1
+		}
 		changes = slices.Delete(slices.Clone(changes), i, i+1)
 	}
 	all := append([]v1alpha1.Change{ch}, changes...)
 	grown := autopilot.LastGrowth(all)
-	if grown >= 0 {
-		keep[v1alpha1.KindVolume]--
-	}
+	count := make(map[v1alpha1.ChangeKind]int)
 	var kept []v1alpha1.Change
 	for i, x := range all {
-		if i == grown {
-			kept = append(kept, x)
-			continue
+		if i != grown {
+			count[x.Kind]++
 		}
-		if keep[x.Kind]--; keep[x.Kind] >= 0 {
+		if i == grown || count[x.Kind] <= changesKept {
 			kept = append(kept, x)
 		}
 	}
 	return kept
 }
 
-// repeats returns a function that reports whether an entry counts as the same change: a size of ours that was reverted,
-// or a flavor that others changed in the same way.
+// isUnrequested reports whether a change ended without being requested successfully. Only the last one says anything.
+func isUnrequested(ch v1alpha1.Change) bool {
+	return ch.Outcome == v1alpha1.OutcomeWithdrawn || ch.Outcome == v1alpha1.OutcomeRefused
+}
+
+// repeats returns a function that reports whether an entry counts as the same change: a size of ours that was reset or
+// failed, a change that others made in the same way, or one that was never requested.
 func repeats(ch v1alpha1.Change) func(v1alpha1.Change) bool {
-	reverted := ch.Kind == v1alpha1.KindVolume && ch.By == v1alpha1.ByAutopilot && ch.Outcome == v1alpha1.OutcomeLost
-	byOthers := ch.Kind == v1alpha1.KindFlavor && ch.By == v1alpha1.ByOther
+	isLost := ch.Kind == v1alpha1.KindVolume && ch.IsDecided() &&
+		(ch.Outcome == v1alpha1.OutcomeLost || ch.Outcome == v1alpha1.OutcomeFailed)
+	byOthers := ch.Kind == v1alpha1.KindFlavor && !ch.IsDecided() && !ch.IsPending()
 	return func(x v1alpha1.Change) bool {
-		return (reverted || byOthers) && x.Kind == ch.Kind && x.By == ch.By && x.Outcome == ch.Outcome && x.From == ch.From &&
-			(x.To == ch.To || reverted) && x.Generation == ch.Generation &&
+		if isUnrequested(ch) {
+			return x.Kind == ch.Kind && isUnrequested(x)
+		}
+		return (isLost || byOthers) && x.Kind == ch.Kind && x.By == ch.By && x.Outcome == ch.Outcome && x.From == ch.From &&
+			(x.To == ch.To || isLost) && x.Generation == ch.Generation &&
 			ch.CompletionTime.Sub(x.CompletionTime.Time) < autopilot.ContestSpan
 	}
 }

@@ -4,6 +4,8 @@ package record
 
 import (
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,7 +22,7 @@ func runningJob(noRds bool) autopilot.Case {
 	return c
 }
 
-func TestFollowUpEndsAnIntentByItsJob(t *testing.T) {
+func TestFollowUpEndsAChangeByItsJob(t *testing.T) {
 	job := func(j autopilot.Job) func(*autopilot.Case) {
 		return func(c *autopilot.Case) { c.Jobs = map[string]autopilot.Job{"j1": j} }
 	}
@@ -28,25 +30,23 @@ func TestFollowUpEndsAnIntentByItsJob(t *testing.T) {
 	for name, tc := range map[string]struct {
 		alter   func(*autopilot.Case)
 		outcome v1alpha1.Outcome // empty if the change continues
-		reason  string           // of the refusal
-		asks    bool             // the cloud is requested again at once
+		reason  string           // of the failure
 	}{
-		"job runs":              {cases.Both(running, cases.InStatus("MODIFYING")), "", "", false},
-		"job cannot be read":    {func(*autopilot.Case) {}, "", "", false},
-		"job is done":           {cases.Both(done, cases.Sized(110)), v1alpha1.OutcomeCompleted, "", false},
-		"job without an effect": {done, "", "JobFailed", false},
+		"job runs":              {cases.Both(running, cases.InStatus("MODIFYING")), "", ""},
+		"job cannot be read":    {func(*autopilot.Case) {}, "", ""},
+		"job is done":           {cases.Both(done, cases.Sized(110)), v1alpha1.OutcomeCompleted, ""},
+		"job without an effect": {done, v1alpha1.OutcomeFailed, "JobFailed"},
 		"done, and the disk is full again": {cases.Both(cases.Sized(110), cases.InStatus(autopilot.StatusStorageFull)),
-			v1alpha1.OutcomeCompleted, "", false},
+			v1alpha1.OutcomeCompleted, ""},
 		"done, and the list of instances is older": {
-			job(autopilot.Job{State: autopilot.JobDone, EndTime: cases.Noon().Add(-time.Minute)}), "", "", false},
-		"job has failed":                       {job(autopilot.Job{State: autopilot.JobFailed, Message: "no disk"}), "", "JobFailed", false},
-		"unknown for less than 2 minutes":      {cases.Both(jobSince(time.Minute), unknown), "", "", false},
-		"unknown":                              {unknown, "", "", true},
-		"nothing happens for 15 minutes":       {jobSince(15 * time.Minute), "", "Stalled", false},
-		"STORAGE FULL for 15 minutes":          {cases.Both(jobSince(15*time.Minute), cases.InStatus(autopilot.StatusStorageFull)), "", "Stalled", false},
-		"without an effect, and STORAGE FULL":  {cases.Both(cases.InStatus(autopilot.StatusStorageFull), done), "", "JobFailed", false},
-		"ACTIVE for 59 minutes, but job runs":  {cases.Both(jobSince(59*time.Minute), running), "", "", false},
-		"ACTIVE for an hour, but the job runs": {cases.Both(jobSince(time.Hour), running), "", "Stalled", false},
+			job(autopilot.Job{State: autopilot.JobDone, EndTime: cases.Noon().Add(-time.Minute)}), "", ""},
+		"job has failed":                       {job(autopilot.Job{State: autopilot.JobFailed, Message: "no disk"}), v1alpha1.OutcomeFailed, "JobFailed"},
+		"unknown":                              {unknown, "", ""},
+		"nothing happens for 15 minutes":       {jobSince(15 * time.Minute), v1alpha1.OutcomeFailed, "Stalled"},
+		"STORAGE FULL for 15 minutes":          {cases.Both(jobSince(15*time.Minute), cases.InStatus(autopilot.StatusStorageFull)), v1alpha1.OutcomeFailed, "Stalled"},
+		"without an effect, and STORAGE FULL":  {cases.Both(cases.InStatus(autopilot.StatusStorageFull), done), v1alpha1.OutcomeFailed, "JobFailed"},
+		"ACTIVE for 59 minutes, but job runs":  {cases.Both(jobSince(59*time.Minute), running), "", ""},
+		"ACTIVE for an hour, but the job runs": {cases.Both(jobSince(time.Hour), running), v1alpha1.OutcomeFailed, "Stalled"},
 	} {
 		for _, noRds := range []bool{false, true} {
 			c := runningJob(noRds)
@@ -59,15 +59,15 @@ func TestFollowUpEndsAnIntentByItsJob(t *testing.T) {
 			outcome, reason := v1alpha1.Outcome(""), ""
 			if len(f.Ended) > 0 {
 				outcome = f.Ended[0].Outcome
+				if r := f.Ended[0].Refusal; r != nil {
+					reason = r.Reason
+				}
 			}
-			if p := f.Status.Pending; p != nil && p.Refused() != nil {
-				reason = p.Refused().Reason
+			if outcome != tc.outcome || reason != tc.reason || (outcome == "") != (pendingOf(f.Status) != nil) {
+				t.Errorf("%s, without an Rds %t: outcome %q, reason %q, changes %+v", name, noRds, outcome, reason, f.Status.Changes)
 			}
-			if outcome != tc.outcome || reason != tc.reason || (reason != "") != (len(f.Failed) > 0) || (outcome == "") != (f.Status.Pending != nil) {
-				t.Errorf("%s, without an Rds %t: outcome %q, reason %q, pending %+v", name, noRds, outcome, reason, f.Status.Pending)
-			}
-			if asks := outcome == "" && verdictOf(cases.With(c, cases.StorageAt(93))).Intent != nil; asks != tc.asks {
-				t.Errorf("%s, without an Rds %t: requested again %t", name, noRds, asks)
+			if v := verdictOf(cases.With(c, cases.StorageAt(93))); v.Change != nil && outcome != v1alpha1.OutcomeCompleted {
+				t.Errorf("%s, without an Rds %t: requested again at once", name, noRds)
 			}
 		}
 	}
@@ -75,21 +75,44 @@ func TestFollowUpEndsAnIntentByItsJob(t *testing.T) {
 	c := runningJob(false)
 	c.Wanted.VolumeGB = 100
 	f := FollowUp(c)
-	if len(f.Ended) > 0 || f.Status.Pending == nil {
-		t.Fatalf("a reverted Rds ends a running job: ended %+v, pending %+v", f.Ended, f.Status.Pending)
+	p := pendingOf(f.Status)
+	if len(f.Ended) > 0 || p == nil {
+		t.Fatalf("a reverted Rds ends a running job: ended %+v", f.Ended)
 	}
-	if !mayHaveStarted(*f.Status.Pending, c.Spec.Apply) {
+	if _, hasStarted := autopilot.StartOf(*p); !hasStarted {
 		t.Error("the running job does not count as in progress")
 	}
 	c.Jobs = map[string]autopilot.Job{"j1": {State: autopilot.JobFailed, Message: "no disk"}}
-	if f = FollowUp(c); len(f.Failed) != 1 || f.Failed[0].Refusal.Message != "no disk" {
+	if f = FollowUp(c); len(f.Ended) != 1 || f.Ended[0].Refusal.Message != "no disk" {
 		t.Errorf("the failed job is not reported: %+v", f)
+	}
+}
+
+// Each failed job restarts the database, so it counts for the cooldown and the daily budget.
+func TestFailedFlavorJobsCountForCooldownAndBudget(t *testing.T) {
+	l := &loop{Case: cases.Quiet(cases.UsageAt(v1alpha1.MetricCPU, 95))}
+	l.Spec.Apply, l.NoRds = v1alpha1.ApplyCloud, true
+	l.Spec.Flavor.MaxChangesPerDay = 2
+	l.Jobs = map[string]autopilot.Job{}
+	l.apply = func(*autopilot.Case, v1alpha1.Change) *Answer {
+		job := "job " + strconv.Itoa(len(l.Jobs))
+		l.Jobs[job] = autopilot.Job{State: autopilot.JobFailed, Message: "no host"}
+		return &Answer{JobID: job}
+	}
+	l.run(t, 23*time.Hour, 5*time.Minute)
+	if got := strings.Join(l.patches, ", "); got != "12:00:00 rds.mysql.n1.4xlarge.4, 13:00:00 rds.mysql.n1.4xlarge.4" {
+		t.Errorf("requested at %s, want twice, an hour apart", got)
+	}
+	for _, ch := range l.ended {
+		if ch.Outcome != v1alpha1.OutcomeFailed {
+			t.Errorf("%+v", ch)
+		}
 	}
 }
 
 // jobSince returns the alteration that the job began that long ago.
 func jobSince(age time.Duration) func(*autopilot.Case) {
-	return func(c *autopilot.Case) { began := cases.Ago(age); c.Status.Pending.JobTime = &began }
+	return func(c *autopilot.Case) { began := cases.Ago(age); c.Status.Changes[0].StartTime = &began }
 }
 
 // The list of instances may be older than the state of the job. Without the wait, the change would look reverted.
@@ -101,25 +124,27 @@ func TestJobOfAFlavorIsDoneOnceTheListShowsIt(t *testing.T) {
 	}{
 		"the list is older":         {time.Minute, "rds.mysql.n1.2xlarge.4", nil},
 		"the list shows it":         {time.Minute, "rds.mysql.n1.4xlarge.4", []v1alpha1.Outcome{v1alpha1.OutcomeCompleted}},
-		"the cloud has reverted it": {3 * time.Minute, "rds.mysql.n1.2xlarge.4", []v1alpha1.Outcome{v1alpha1.OutcomeRolledBack, v1alpha1.OutcomeCompleted}},
-		"its clock is hours ahead":  {-3 * time.Hour, "rds.mysql.n1.2xlarge.4", []v1alpha1.Outcome{v1alpha1.OutcomeRolledBack, v1alpha1.OutcomeCompleted}},
+		"the cloud has reverted it": {3 * time.Minute, "rds.mysql.n1.2xlarge.4", []v1alpha1.Outcome{v1alpha1.OutcomeCompleted, v1alpha1.OutcomeReverted}},
+		"its clock is hours ahead":  {-3 * time.Hour, "rds.mysql.n1.2xlarge.4", []v1alpha1.Outcome{v1alpha1.OutcomeCompleted, v1alpha1.OutcomeReverted}},
 	} {
 		c := cases.Quiet()
 		cases.PendingFlavor(10 * time.Minute)(&c)
 		c.Spec.Apply, c.Instance.Flavor = v1alpha1.ApplyCloud, tc.has
-		c.Status.Pending.JobID, c.Status.Pending.JobTime = "j1", new(cases.Ago(9*time.Minute))
+		c.Status.Changes[0].JobID, c.Status.Changes[0].StartTime = "j1", new(cases.Ago(9*time.Minute))
 		c.Jobs = map[string]autopilot.Job{"j1": {State: autopilot.JobDone, EndTime: cases.Noon().Add(-tc.ended)}}
 		f := FollowUp(c)
 		var got []v1alpha1.Outcome
 		for _, ch := range f.Status.Changes {
-			got = append(got, ch.Outcome)
+			if !ch.IsPending() {
+				got = append(got, ch.Outcome)
+			}
 			// A change counts from its start, which may be days after the decision.
-			if ch.By == v1alpha1.ByAutopilot && !ch.StartTime.Equal(c.Status.Pending.JobTime) {
+			if ch.By == v1alpha1.ByAutopilot && !ch.StartTime.Equal(c.Status.Changes[0].StartTime) {
 				t.Errorf("%s: started at %s, want the time of the job", name, ch.StartTime)
 			}
 		}
-		if !slices.Equal(got, tc.want) || (f.Status.Pending == nil) != (tc.want != nil) || len(f.Failed) > 0 {
-			t.Errorf("%s: outcomes %v, pending %+v, failed %+v", name, got, f.Status.Pending, f.Failed)
+		if !slices.Equal(got, tc.want) || (pendingOf(f.Status) == nil) != (tc.want != nil) {
+			t.Errorf("%s: outcomes %v, changes %+v", name, got, f.Status.Changes)
 		}
 	}
 }

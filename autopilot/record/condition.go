@@ -3,7 +3,6 @@
 package record
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -92,23 +91,23 @@ func IsSwitchedOff(s v1alpha1.Status) bool {
 	return armed != nil && armed.Reason == string(autopilot.ReasonNotEnabled)
 }
 
-// setProgressing sets the condition Progressing. It is True while a change of ours has started and the cloud has not
-// made it.
-func setProgressing(s *v1alpha1.Status, apply v1alpha1.Apply, generation int64, now time.Time) {
-	for _, p := range s.Intents() {
-		progress, _ := autopilot.RecordedProgress(*p, apply)
+// setProgressing sets the condition Progressing. It is True while a change of ours is pending and not refused. Nothing is
+// in progress in an instance that is not in the cloud.
+func setProgressing(s *v1alpha1.Status, c autopilot.Case) {
+	for _, ch := range s.PendingChanges() {
 		switch {
-		case progress == autopilot.Started:
+		case c.Instance == nil:
+		case ch.Refused() == nil:
 			SetCondition(s, v1alpha1.ConditionProgressing, true, string(autopilot.ReasonChangePending),
-				autopilot.DescribeIntent(*p)+" is in progress", generation, now)
+				autopilot.DescribeStep(*ch)+" is in progress", c.Generation, c.Now)
 			return
-		case p.Refusal != nil:
-			reason := cmp.Or(p.Refusal.Reason, string(autopilot.ReasonRefused))
-			SetCondition(s, v1alpha1.ConditionProgressing, false, reason, autopilot.DescribeRefusal(*p.Refusal), generation, now)
+		default:
+			SetCondition(s, v1alpha1.ConditionProgressing, false, string(autopilot.RefusalReason(*ch.Refusal)),
+				autopilot.DescribeRefusal(*ch.Refusal), c.Generation, c.Now)
 			return
 		}
 	}
-	SetCondition(s, v1alpha1.ConditionProgressing, false, "NoChangePending", "No change is in progress", generation, now)
+	SetCondition(s, v1alpha1.ConditionProgressing, false, "NoChangePending", "No change is in progress", c.Generation, c.Now)
 }
 
 // SetOff sets all conditions of a database whose autopilot is off to False, with this reason. Ready is True if the
@@ -158,8 +157,7 @@ func setContested(s *v1alpha1.Status, c autopilot.Case, v autopilot.Verdict) {
 
 // contestLasts reports whether a contest with this reason still holds.
 func contestLasts(c autopilot.Case, r autopilot.Reason) bool {
-	if r == autopilot.ReasonRolledBack {
-		_, remaining := c.RolledBack()
+	if _, remaining := c.RolledBack(); r == autopilot.ReasonRolledBack {
 		return remaining > 0
 	}
 	if lost, ok := c.RevertedSize(); ok && c.Wanted.VolumeGB < autopilot.Gigabytes(lost.To) {

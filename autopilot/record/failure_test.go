@@ -3,6 +3,7 @@
 package record
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -21,7 +22,7 @@ import (
 type loop struct {
 	autopilot.Case
 	patches []string
-	apply   func(c *autopilot.Case, i v1alpha1.Intent) Patched // returns the answer to a patch, and may change the Rds
+	apply   func(c *autopilot.Case, ch v1alpha1.Change) *Answer // returns the answer to a patch, and may change the Rds
 	ended   []v1alpha1.Change
 	news    []autopilot.Decision
 }
@@ -30,15 +31,39 @@ func (l *loop) round(t *testing.T) autopilot.Verdict {
 	t.Helper()
 	f := FollowUp(l.Case)
 	l.Status, l.ended = f.Status, append(l.ended, f.Ended...)
-	c, v := decided(l.Case)
-	p := Patched{}
-	if v.Intent != nil {
-		l.patches = append(l.patches, l.Now.Format("15:04:05 ")+v.Intent.To)
-		p = l.apply(&l.Case, *v.Intent)
+	for _, ch := range f.Found {
+		l.news = append(l.news, DecisionsFor(l.Case, ch)...)
+	}
+	c, v := walked(l.Case)
+	done := Outcome(c, v)
+	l.Status = done.Status
+	for _, d := range done.News {
+		if !d.Acts() {
+			l.news = append(l.news, d)
+		}
+	}
+	if v.Change == nil {
+		return v
+	}
+	l.patches = append(l.patches, l.Now.Format("15:04:05 ")+v.Change.To)
+	answer := l.apply(&l.Case, *v.Change)
+	if answer == nil {
+		l.Accepted = v.Change.DeepCopy()
+		l.Accepted.RequestTime = autopilot.Micro(l.Now)
+		for _, d := range done.News {
+			if d.Acts() {
+				l.news = append(l.news, d)
+			}
+		}
+		return v
 	}
 	c.Wanted = l.Wanted
-	done := Outcome(c, v, f, p)
-	l.Status, l.ended, l.news = done.Status, append(l.ended, done.Ended...), append(l.news, done.News...)
+	answer.Kind, answer.To = v.Change.Kind, v.Change.To
+	answers, news, ended := answer.Record(c, &l.Status)
+	l.news, l.ended = append(l.news, news...), append(l.ended, ended...)
+	for _, d := range answers {
+		v.RequeueIn(d.RequeueAfter)
+	}
 	return v
 }
 
@@ -69,18 +94,18 @@ func condition(t *testing.T, s v1alpha1.Status, kind string) metav1.Condition {
 }
 
 // revertedLater accepts a patch. Another writer restores the old value before the next check.
-func revertedLater(_ *autopilot.Case, _ v1alpha1.Intent) Patched {
-	return Patched{Result: PatchAccepted}
-}
+func revertedLater(*autopilot.Case, v1alpha1.Change) *Answer { return nil }
 
 // revertedAtOnce is an admission policy that restores the old value in the answer to the patch.
-func revertedAtOnce(*autopilot.Case, v1alpha1.Intent) Patched { return Patched{Result: PatchReverted} }
+func revertedAtOnce(*autopilot.Case, v1alpha1.Change) *Answer {
+	return &Answer{Reason: autopilot.ReasonContested}
+}
 
 func TestRevertedSizeIsRequestedAgainAtLongerIntervals(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		usedGB float64
-		apply  func(*autopilot.Case, v1alpha1.Intent) Patched
+		apply  func(*autopilot.Case, v1alpha1.Change) *Answer
 		want   []string
 	}{
 		{"by a writer", 92, revertedLater, []string{"12:00:00 110", "12:01:10 110", "12:06:20 110", "12:21:30 110", "12:36:40 110"}},
@@ -91,15 +116,16 @@ func TestRevertedSizeIsRequestedAgainAtLongerIntervals(t *testing.T) {
 			l := &loop{Case: cases.Quiet(cases.StorageAt(tc.usedGB)), apply: tc.apply}
 			for i := 0; len(l.patches) < 5 && i < 10000; i++ {
 				l.run(t, 10*time.Second, 10*time.Second)
-				if len(l.patches) > 0 && condition(t, l.Status, v1alpha1.ConditionContested).Status != metav1.ConditionTrue && l.Status.Pending == nil {
+				if len(l.patches) > 0 && condition(t, l.Status, v1alpha1.ConditionContested).Status != metav1.ConditionTrue && pendingOf(l.Status) == nil {
 					t.Fatalf("at %s not contested: %+v", l.Now, l.Status)
 				}
 			}
 			if got := strings.Join(l.patches, ", "); got != strings.Join(tc.want, ", ") {
 				t.Errorf("patched at %s\nwant %s", got, strings.Join(tc.want, ", "))
 			}
-			if n := len(l.Status.Changes); n != 1 || l.Status.Changes[0].Count < 4 {
-				t.Errorf("changes %+v, want one with a count", l.Status.Changes)
+			lost := slices.DeleteFunc(slices.Clone(l.Status.Changes), v1alpha1.Change.IsPending)
+			if len(lost) != 1 || lost[0].Count < 4 {
+				t.Errorf("changes %+v, want one that was lost with a count", l.Status.Changes)
 			}
 			for _, ch := range l.ended {
 				if ch.Outcome != v1alpha1.OutcomeLost {
@@ -107,7 +133,7 @@ func TestRevertedSizeIsRequestedAgainAtLongerIntervals(t *testing.T) {
 				}
 			}
 			l.Generation++ // a new spec ends it
-			if v := verdictOf(l.Case); v.Intent == nil {
+			if v := verdictOf(l.Case); v.Change == nil {
 				t.Errorf("after a new spec: %+v", v)
 			}
 		})
@@ -115,7 +141,7 @@ func TestRevertedSizeIsRequestedAgainAtLongerIntervals(t *testing.T) {
 }
 
 func TestRevertedFlavorIsNotRequestedAgain(t *testing.T) {
-	for name, apply := range map[string]func(*autopilot.Case, v1alpha1.Intent) Patched{"by a writer": revertedLater, "by an admission policy": revertedAtOnce} {
+	for name, apply := range map[string]func(*autopilot.Case, v1alpha1.Change) *Answer{"by a writer": revertedLater, "by an admission policy": revertedAtOnce} {
 		l := &loop{Case: cases.Quiet(cases.UsageAt(v1alpha1.MetricCPU, 95)), apply: apply}
 		l.run(t, 6*24*time.Hour, time.Hour)
 		if len(l.patches) != 1 {
@@ -169,12 +195,12 @@ func TestRestoredFlavorIsContestedBeforeTheAlarmIsBack(t *testing.T) {
 func TestRefusedPatchIsReportedAndRetried(t *testing.T) {
 	refuses := true
 	l := &loop{Case: cases.Quiet(cases.StorageAt(93))}
-	l.apply = func(c *autopilot.Case, i v1alpha1.Intent) Patched {
+	l.apply = func(c *autopilot.Case, ch v1alpha1.Change) *Answer {
 		if refuses {
-			return Patched{Result: PatchRefused, Message: "denied by policy: not on Fridays"}
+			return &Answer{Reason: autopilot.ReasonRefused, Message: "denied by policy: not on Fridays"}
 		}
-		c.Wanted.VolumeGB = autopilot.Gigabytes(i.To)
-		return Patched{Result: PatchAccepted}
+		c.Wanted.VolumeGB = autopilot.Gigabytes(ch.To)
+		return nil
 	}
 	l.run(t, 40*time.Minute, 30*time.Second)
 	if got, want := strings.Join(l.patches, ", "), "12:00:00 110, 12:01:00 110, 12:03:00 110, 12:07:00 110, 12:15:00 110, 12:30:00 110"; got != want {
@@ -186,10 +212,10 @@ func TestRefusedPatchIsReportedAndRetried(t *testing.T) {
 	if c := condition(t, l.Status, v1alpha1.ConditionProgressing); c.Status != metav1.ConditionFalse || c.Reason != string(autopilot.ReasonRefused) {
 		t.Errorf("%+v", c)
 	}
-	decided := l.Status.Pending.DecisionTime
+	decided := pendingOf(l.Status).DecisionTime
 	refuses = false
 	l.run(t, 10*time.Minute, 30*time.Second)
-	if p := l.Status.Pending; p == nil || p.AskedTime == nil || p.Refusal != nil || !p.DecisionTime.Equal(&decided) {
+	if p := pendingOf(l.Status); p == nil || p.RequestTime == nil || p.Refusal != nil || !p.DecisionTime.Equal(decided) {
 		t.Fatalf("pending %+v", p)
 	}
 	if d := l.news[1]; !d.Acts() || d.Action != autopilot.ActionGrowVolume || !strings.HasPrefix(l.Status.Decisions[len(l.Status.Decisions)-2].Message, "Storage 100 → 110 GB") {
@@ -203,7 +229,7 @@ func TestRefusedPatchIsReportedAndRetried(t *testing.T) {
 func TestIntentFoundInTheRdsIsReportedAsPatched(t *testing.T) {
 	l := &loop{Case: cases.Quiet(cases.Signalled(cases.StorageAt(93), v1alpha1.StateAlarm, 30*time.Second, "93"))}
 	v := verdictOf(l.Case)
-	l.Status = Intent(l.Case, v) // the process was killed after the patch, before it recorded that
+	l.Status = Outcome(l.Case, v).Status // the process was killed after the patch
 	l.Wanted.VolumeGB = 110
 	l.round(t)
 	if len(l.news) != 2 || !l.news[0].Acts() || l.news[0].Message != v.Decisions[0].Message || l.news[0].MessageID != "m1" || l.news[1].Reason != autopilot.ReasonChangePending {
@@ -212,21 +238,22 @@ func TestIntentFoundInTheRdsIsReportedAsPatched(t *testing.T) {
 }
 
 // TestDecide in package decide shows the decisions on such a request.
-func TestFollowUpRecordsSinceWhenARequestOfOthersIsUnfulfilled(t *testing.T) {
+func TestFollowUpRecordsSinceWhenOthersRequestAChange(t *testing.T) {
 	c := cases.Quiet()
 	c.Wanted = autopilot.Wanted{VolumeGB: 105, Flavor: "rds.mysql.n1.5xlarge.4"}
 	c.Status = FollowUp(c).Status
 	c.Now = c.Now.Add(15 * time.Minute)
-	since := *autopilot.Seconds(cases.Noon())
-	want := []v1alpha1.Unfulfilled{
-		{Kind: v1alpha1.KindVolume, To: "105", SinceTime: since}, {Kind: v1alpha1.KindFlavor, To: c.Wanted.Flavor, SinceTime: since},
+	since := autopilot.Micro(cases.Noon())
+	want := []v1alpha1.Change{
+		{Kind: v1alpha1.KindFlavor, By: v1alpha1.ByOther, From: c.Instance.Flavor, To: c.Wanted.Flavor, RequestTime: since},
+		{Kind: v1alpha1.KindVolume, By: v1alpha1.ByOther, From: "100", To: "105", RequestTime: since},
 	}
-	if diff := cmp.Diff(want, FollowUp(c).Status.Unfulfilled); diff != "" {
+	if diff := cmp.Diff(want, FollowUp(c).Status.Changes); diff != "" {
 		t.Error(diff)
 	}
-	c.Wanted.VolumeGB = 120
-	if got := FollowUp(c).Status.Unfulfilled[0].SinceTime; !got.Equal(autopilot.Seconds(c.Now)) {
-		t.Errorf("another size counts since %s, want now", got)
+	c.Wanted = autopilot.Wanted{VolumeGB: 120, Flavor: c.Instance.Flavor}
+	if got := FollowUp(c).Status.Changes; len(got) != 1 || !got[0].RequestTime.Equal(autopilot.Micro(c.Now)) {
+		t.Errorf("another size: %+v, want one request since now", got)
 	}
 }
 
@@ -265,12 +292,15 @@ func TestRepeatedChangesOfOthersAreCountedInOneEntry(t *testing.T) {
 			c.Status = FollowUp(c).Status
 		}
 	}
-	if n := len(c.Status.Changes); n != 3 || len(c.OurFlavorChanges()) != 1 {
+	if n := len(c.Status.Changes); n != 3 {
 		t.Fatalf("%d changes, want ours and two with a count: %+v", n, c.Status.Changes)
 	}
 	rollback := c.Status.Changes[1]
-	if rollback.Outcome != v1alpha1.OutcomeRolledBack || rollback.Count != 7 || rollback.To != before {
+	if rollback.By != v1alpha1.ByOther || rollback.Count != 7 || rollback.To != before {
 		t.Errorf("%+v", rollback)
+	}
+	if reverted := c.Status.Changes[2]; reverted.Outcome != v1alpha1.OutcomeReverted || !reverted.IsDecided() {
+		t.Errorf("%+v", reverted)
 	}
 	c.Status.Conditions = nil
 	a := cases.UsageAt(v1alpha1.MetricCPU, 99)
@@ -282,21 +312,18 @@ func TestRepeatedChangesOfOthersAreCountedInOneEntry(t *testing.T) {
 	}
 }
 
-// The intent is pending until the instance is ACTIVE, so no completed change shows that the cloud had our flavor.
+// The change is pending until the instance is ACTIVE, so no completed change shows that the cloud had our flavor.
 func TestFlavorRevertedBeforeActiveIsRolledBack(t *testing.T) {
 	c := cases.Quiet()
 	before, to := c.Instance.Flavor, "rds.mysql.n1.4xlarge.4"
-	c.Wanted.Flavor = to
-	c.Status.Pending = &v1alpha1.Intent{
-		Kind: v1alpha1.KindFlavor, From: before, To: to, Metrics: []v1alpha1.Metric{v1alpha1.MetricCPU}, DecisionTime: *autopilot.Micro(c.Now), AskedTime: autopilot.Micro(c.Now),
-	}
+	cases.PendingFlavor(time.Minute)(&c)
 	for _, code := range []string{to, before} {
 		c.Now = c.Now.Add(10 * time.Second)
 		c.Instance.Flavor, c.Instance.Status = code, "MODIFYING"
 		c.Status = FollowUp(c).Status
 	}
-	if changes := c.Status.Changes; len(changes) == 0 || changes[0].Outcome != v1alpha1.OutcomeRolledBack || c.Status.Pending == nil {
-		t.Fatalf("%+v, pending %+v", changes, c.Status.Pending)
+	if pending := pendingOf(c.Status); pending != nil {
+		t.Fatalf("pending %+v", pending)
 	}
 	c.Now = c.Now.Add(time.Hour)
 	c.Instance.Flavor, c.Instance.Status = to, autopilot.StatusActive

@@ -12,13 +12,14 @@ import (
 
 // Followed holds the results of the changes that were in progress.
 type Followed struct {
-	Status    v1alpha1.Status
-	Ended     []v1alpha1.Change // our changes that ended, and changes of other writers
-	Requested []v1alpha1.Intent // intents that were found to have started; not recorded as decisions yet
-	Failed    []v1alpha1.Intent // intents that the cloud no longer makes; not recorded as decisions yet
+	Status v1alpha1.Status
+	Ended  []v1alpha1.Change // our changes that ended, and changes of other writers
+	// Found are our changes that were found to be requested although this process has not reported that: the service
+	// had stopped in between.
+	Found []v1alpha1.Change
 }
 
-// FollowUp returns the status updated to what the cloud has now: it ends intents, adds changes of other writers and
+// FollowUp returns the status updated to what the cloud has now: it ends changes, adds those of other writers and
 // stores the observed instance. It is a pure function and does not modify the status of the case.
 func FollowUp(c autopilot.Case) Followed {
 	f := Followed{Status: c.Status.Copy()}
@@ -27,25 +28,47 @@ func FollowUp(c autopilot.Case) Followed {
 		return f
 	}
 	if s.Instance != nil && s.Instance.ID != c.Instance.ID { // the name now stands for another database
-		s.Pending, s.Overtaken, s.Deferred, s.Changes, s.Instance, s.Baseline = nil, nil, nil, nil, nil, nil
-		s.Warned, s.Unfulfilled, s.Held = nil, nil, nil
-		s.OverThresholdSince, s.Used, s.ReadOnly = nil, nil, nil
-		for i := range s.Alarms.Rules { // the rules watch the former instance and must be rewritten
-			r := &s.Alarms.Rules[i]
-			r.Dimension, r.State, r.StateTime = "", "", nil
-		}
+		clearInstance(s)
 	}
 	last := s.Instance
-	s.Overtaken, s.Pending = f.followIntent(c, s.Overtaken), f.followIntent(c, s.Pending)
-	f.Ended = append(f.Ended, changesByOthers(c, last, f.Ended, s.Intents())...)
-	for _, ch := range f.Ended {
-		s.Changes = prependChange(s.Changes, ch)
+	for _, ch := range s.PendingChanges() {
+		f.follow(c, ch)
 	}
-	s.Unfulfilled = unfulfilled(c, s)
+	f.addOthers(c, last)
+	setRequestsOfOthers(c, s)
 	s.Instance = c.Instance.Observed(last, c.Now)
 	setBaseline(s, *c.Instance)
 	s.MaxGB = autopilot.ClampInt32(autopilot.MaxGB(c.Spec, s.Baseline, c.Instance.VolumeGB))
 	return f
+}
+
+// clearInstance removes what depends on the instance.
+func clearInstance(s *v1alpha1.Status) {
+	s.Deferred, s.Changes, s.Instance, s.Baseline, s.Warned, s.Held = nil, nil, nil, nil, nil, nil
+	s.OverThresholdSince, s.Used, s.ReadOnly = nil, nil, nil
+	for i := range s.Alarms.Rules { // the rules watch the former instance and must be rewritten
+		r := &s.Alarms.Rules[i]
+		r.Dimension, r.State, r.StateTime = "", "", nil
+	}
+}
+
+// ClearOn removes what depends on autopilot being on. A change that may have started stays pending: it counts for
+// cooldown and budget once autopilot is on again.
+func ClearOn(c autopilot.Case, s *v1alpha1.Status) {
+	s.Deferred, s.Held, s.OverThresholdSince, s.Used, s.ReadOnly = nil, nil, nil, nil, nil
+	s.Changes = slices.DeleteFunc(slices.Clone(s.Changes), isRequestOfOther)
+	for _, ch := range s.PendingChanges() {
+		progress, _ := autopilot.RecordedProgress(*ch, c.Spec.Apply)
+		mayHaveStarted := progress == autopilot.Started || c.Spec.Apply == v1alpha1.ApplyCloud && progress == autopilot.Unclear
+		switch {
+		case mayHaveStarted:
+		case c.IsAccepted(ch):
+			ch.RequestTime = c.Accepted.RequestTime
+			put(s, *ch)
+		case !c.IsRequested(ch) || ch.Refusal != nil:
+			withdraw(c, s, ch)
+		}
+	}
 }
 
 // setBaseline records the size of the instance at first arming. The volume is recorded as soon as it is known: without
@@ -68,142 +91,146 @@ func SetSizes(c *autopilot.Case, sized autopilot.Instance) {
 	setBaseline(&c.Status, sized)
 }
 
-// followIntent returns the intent as it continues, or nil if it has ended. An intent that is found in the cloud has
-// started, and with apply: Operator one that is found in the Rds, even if the service stopped before it recorded that.
-func (f *Followed) followIntent(c autopilot.Case, i *v1alpha1.Intent) *v1alpha1.Intent {
-	if i == nil {
-		return nil
+// follow updates or ends a pending change of ours. One that is found in the cloud has started, and with apply: Operator
+// one that is found in the Rds, even if the service stopped before it recorded that.
+func (f *Followed) follow(c autopilot.Case, ch *v1alpha1.Change) {
+	if reason, why := failureOf(c, ch); reason != "" {
+		fail(c, ch, reason, why)
+		f.end(*ch)
+		return
 	}
-	i, failed := followJob(c, i)
-	if failed {
-		f.Failed = append(f.Failed, *i)
-	}
-	progress := c.Progress(i)
-	recorded, _ := autopilot.RecordedProgress(*i, c.Spec.Apply)
-	isNews := progress == autopilot.Completed || progress == autopilot.Started && isProven(c, i)
-	if recorded != autopilot.Started && isNews {
-		i = i.DeepCopy()
-		if c.Spec.Apply == v1alpha1.ApplyCloud {
-			i.JobTime = autopilot.Micro(c.Now)
+	progress := c.Progress(ch)
+	recorded, _ := autopilot.RecordedProgress(*ch, c.Spec.Apply)
+	isNews := progress == autopilot.Completed || progress == autopilot.Started && isProven(c, ch)
+	if ch.RequestTime == nil && (c.IsRequested(ch) || c.IsAccepted(ch) || progress == autopilot.Completed) {
+		ch.RequestTime = autopilot.Micro(c.Now)
+		if c.IsAccepted(ch) {
+			ch.RequestTime = c.Accepted.RequestTime
 		}
-		i = asked(c, i)
-		i.Refusal = nil
-		f.Requested = append(f.Requested, *i)
+	}
+	if recorded != autopilot.Started && isNews {
+		if c.Spec.Apply == v1alpha1.ApplyCloud {
+			ch.StartTime = autopilot.Micro(c.Now)
+		}
+		ch.Refusal = nil
+		if !c.IsAccepted(ch) {
+			f.Found = append(f.Found, *ch)
+		}
 	}
 	switch progress {
 	case autopilot.Completed:
-		f.Ended = append(f.Ended, endIntent(c, i, v1alpha1.OutcomeCompleted))
-		return nil
+		end(c, ch, v1alpha1.OutcomeCompleted)
 	case autopilot.Lost:
-		f.Ended = append(f.Ended, endIntent(c, i, v1alpha1.OutcomeLost))
-		return nil
+		end(c, ch, v1alpha1.OutcomeLost)
+	case autopilot.Undone:
+		end(c, ch, v1alpha1.OutcomeReverted)
+	default:
+		put(&f.Status, *ch)
+		return
 	}
-	if c.IsRequested(i) {
-		return asked(c, i)
-	}
-	return i
+	f.end(*ch)
+}
+
+// end stores a change of ours that has ended.
+func (f *Followed) end(ch v1alpha1.Change) {
+	put(&f.Status, ch)
+	f.Ended = append(f.Ended, f.Status.Changes[0]) // with the count of equal changes
 }
 
 // isProven reports whether the change has begun: the cloud has the flavor, or the Rds requests the change and an
 // operator applies it. A busy instance proves nothing, because it may be busy with another writer's change.
-func isProven(c autopilot.Case, i *v1alpha1.Intent) bool {
-	return c.Spec.Apply != v1alpha1.ApplyCloud || i.Kind == v1alpha1.KindFlavor && c.Instance.Flavor == i.To
+func isProven(c autopilot.Case, ch *v1alpha1.Change) bool {
+	return c.Spec.Apply != v1alpha1.ApplyCloud || ch.Kind == v1alpha1.KindFlavor && c.Instance.Flavor == ch.To
 }
 
-// asked returns the intent with the time since which the Rds requests it.
-func asked(c autopilot.Case, i *v1alpha1.Intent) *v1alpha1.Intent {
-	if i.AskedTime == nil && !c.NoRds {
-		i = i.DeepCopy()
-		i.AskedTime = autopilot.Micro(c.Now)
-	}
-	return i
-}
+// isRequestOfOther reports whether an entry is what another writer requests in the Rds and the cloud has not made.
+func isRequestOfOther(ch v1alpha1.Change) bool { return ch.IsPending() && !ch.IsDecided() }
 
-// unfulfilled returns the size and the flavor that another writer requested in the Rds and that the cloud has not made.
-func unfulfilled(c autopilot.Case, s *v1alpha1.Status) []v1alpha1.Unfulfilled {
-	var found []v1alpha1.Unfulfilled
-	note := func(kind v1alpha1.ChangeKind, to string) {
-		for _, i := range s.Intents() {
-			if i.Kind == kind && i.To == to {
-				return // ours
+// setRequestsOfOthers updates the pending changes of other writers: the size and the flavor that the Rds requests, that
+// are not ours and that the cloud does not have.
+func setRequestsOfOthers(c autopilot.Case, s *v1alpha1.Status) {
+	known := slices.Clone(s.Changes)
+	s.Changes = slices.DeleteFunc(slices.Clone(s.Changes), isRequestOfOther)
+	request := func(kind v1alpha1.ChangeKind, from, to string) {
+		for _, ch := range s.Changes {
+			if ch.Kind == kind && ch.IsDecided() {
+				if ch.To == to {
+					return // ours
+				}
+				break
 			}
 		}
-		u := v1alpha1.Unfulfilled{Kind: kind, To: to, SinceTime: *autopilot.Seconds(c.Now)}
-		for _, known := range s.Unfulfilled {
-			if known.Kind == kind && known.To == to {
-				u.SinceTime = known.SinceTime
+		since := autopilot.Micro(c.Now)
+		for _, ch := range known {
+			if isRequestOfOther(ch) && ch.Kind == kind && ch.To == to {
+				since = ch.RequestTime
 			}
 		}
-		found = append(found, u)
+		s.Changes = prepend(s.Changes, v1alpha1.Change{Kind: kind, By: v1alpha1.ByOther, From: from, To: to, RequestTime: since})
 	}
-	if c.Wanted.VolumeGB > c.Instance.VolumeGB {
-		note(v1alpha1.KindVolume, strconv.Itoa(c.Wanted.VolumeGB))
+	if c.Instance.VolumeGB > 0 && c.Wanted.VolumeGB > c.Instance.VolumeGB {
+		request(v1alpha1.KindVolume, strconv.Itoa(c.Instance.VolumeGB), strconv.Itoa(c.Wanted.VolumeGB))
 	}
 	if c.Wanted.Flavor != "" && c.Wanted.Flavor != c.Instance.Flavor {
-		note(v1alpha1.KindFlavor, c.Wanted.Flavor)
-	}
-	return found
-}
-
-// endIntent returns the record of an intent that has ended.
-func endIntent(c autopilot.Case, i *v1alpha1.Intent, o v1alpha1.Outcome) v1alpha1.Change {
-	start := autopilot.Micro(c.Now)
-	if p, since := autopilot.RecordedProgress(*i, c.Spec.Apply); p == autopilot.Started {
-		start = autopilot.Micro(since)
-	}
-	return v1alpha1.Change{
-		Kind: i.Kind, By: v1alpha1.ByAutopilot, From: i.From, To: i.To, Metrics: i.Metrics, ValuePercent: i.ValuePercent,
-		EvidenceTime: &i.EvidenceTime, DecisionTime: &i.DecisionTime, StartTime: start, CompletionTime: *autopilot.Micro(c.Now),
-		Outcome: o, Generation: i.Generation,
+		request(v1alpha1.KindFlavor, c.Instance.Flavor, c.Wanted.Flavor)
 	}
 }
 
-// changesByOthers returns the changes of size and flavor since the last check that were not ours.
-func changesByOthers(c autopilot.Case, last *v1alpha1.Instance, ended []v1alpha1.Change,
-	open []*v1alpha1.Intent) []v1alpha1.Change {
+// addOthers adds the changes of size and flavor since the last check that were not ours. A size or flavor that merely
+// becomes known is no change.
+func (f *Followed) addOthers(c autopilot.Case, last *v1alpha1.Instance) {
 	if last == nil {
-		return nil
+		return
 	}
-	ours := func(kind v1alpha1.ChangeKind, to string) bool {
-		return slices.ContainsFunc(ended, func(ch v1alpha1.Change) bool { return ch.Kind == kind && ch.To == to }) ||
-			slices.ContainsFunc(open, func(i *v1alpha1.Intent) bool { return i.Kind == kind && i.To == to })
+	if last.VolumeGB > 0 && c.Instance.VolumeGB > 0 {
+		f.addOther(c, v1alpha1.KindVolume, strconv.Itoa(int(last.VolumeGB)), strconv.Itoa(c.Instance.VolumeGB))
 	}
-	var found []v1alpha1.Change
-	note := func(kind v1alpha1.ChangeKind, from, to string) {
-		if from != to && !ours(kind, to) {
-			found = append(found, v1alpha1.Change{
-				Kind: kind, By: v1alpha1.ByOther, From: from, To: to,
-				CompletionTime: *autopilot.Micro(c.Now), Outcome: outcomeByOthers(c, kind, from, ended, open),
-			})
-		}
-	}
-	note(v1alpha1.KindVolume, strconv.Itoa(int(last.VolumeGB)), strconv.Itoa(c.Instance.VolumeGB))
 	flavor := last.Flavor
-	for _, ch := range ended {
+	for _, ch := range f.Ended {
 		if ch.Kind == v1alpha1.KindFlavor && ch.Outcome == v1alpha1.OutcomeCompleted {
 			flavor = ch.To
 		}
 	}
-	note(v1alpha1.KindFlavor, flavor, c.Instance.Flavor)
-	return found
+	if flavor != "" && c.Instance.Flavor != "" {
+		f.addOther(c, v1alpha1.KindFlavor, flavor, c.Instance.Flavor)
+	}
 }
 
-// outcomeByOthers returns OutcomeRolledBack if the cloud reverted our flavor although the Rds requests it. Any other
-// change was made on purpose and is OutcomeCompleted.
-func outcomeByOthers(c autopilot.Case, kind v1alpha1.ChangeKind, from string, ended []v1alpha1.Change,
-	open []*v1alpha1.Intent) v1alpha1.Outcome {
-	if kind == v1alpha1.KindFlavor && c.Wanted.Flavor == from {
-		for _, ch := range append(c.OurFlavorChanges(), ended...) {
-			if ch.Kind == kind && ch.To == from && ch.Outcome == v1alpha1.OutcomeCompleted {
-				return v1alpha1.OutcomeRolledBack
-			}
-		}
-		for _, i := range open { // the cloud had our flavor, and reverted it before the instance was ACTIVE
-			p, _ := autopilot.RecordedProgress(*i, c.Spec.Apply)
-			if i.Kind == kind && i.To == from && p == autopilot.Started {
-				return v1alpha1.OutcomeRolledBack
-			}
+// addOther adds a change that the cloud shows, unless it is ours.
+func (f *Followed) addOther(c autopilot.Case, kind v1alpha1.ChangeKind, from, to string) {
+	isOurs := func(ch v1alpha1.Change) bool { return ch.Kind == kind && ch.To == to }
+	if pending := f.Status.Pending(kind); from == to || slices.ContainsFunc(f.Ended, isOurs) || pending != nil && isOurs(*pending) {
+		return
+	}
+	ch := v1alpha1.Change{Kind: kind, By: v1alpha1.ByOther, From: from, To: to}
+	for _, x := range f.Status.Changes {
+		if isRequestOfOther(x) && isOurs(x) {
+			ch.RequestTime = x.RequestTime
 		}
 	}
-	return v1alpha1.OutcomeCompleted
+	end(c, &ch, v1alpha1.OutcomeCompleted)
+	f.Status.Changes = prepend(f.Status.Changes, ch)
+	if kind == v1alpha1.KindFlavor && c.Wanted.Flavor == from && f.revert(c, from) {
+		return // the event about our change says it
+	}
+	f.Ended = append(f.Ended, f.Status.Changes[0])
+}
+
+// revert records that the cloud has taken back our flavor although the Rds requests it. It returns false if the flavor
+// was not ours.
+func (f *Followed) revert(c autopilot.Case, flavor string) bool {
+	for i, ch := range f.Status.Changes {
+		if ch.Kind != v1alpha1.KindFlavor || !ch.IsDecided() || ch.IsPending() {
+			continue
+		}
+		isInCloud := ch.Outcome == v1alpha1.OutcomeCompleted || ch.Outcome == v1alpha1.OutcomeReverted
+		if !isInCloud || ch.To != flavor {
+			return false
+		}
+		end(c, &ch, v1alpha1.OutcomeReverted)
+		f.Status.Changes[i] = ch // prepend has made this list
+		f.Ended = append(f.Ended, ch)
+		return true
+	}
+	return false
 }

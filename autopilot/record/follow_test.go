@@ -11,7 +11,7 @@ import (
 	"github.com/mcsps/rds-autopilot/test/cases"
 )
 
-func TestFollowUpEndsIntents(t *testing.T) {
+func TestFollowUpEndsChanges(t *testing.T) {
 	const large = "rds.mysql.n1.4xlarge.4"
 	for _, tc := range []struct {
 		name    string
@@ -21,7 +21,7 @@ func TestFollowUpEndsIntents(t *testing.T) {
 	}{
 		{"requested", cases.PendingVolume(time.Minute), "", ""},
 		{"recorded, but not requested", func(c *autopilot.Case) {
-			c.Status.Pending = cases.IntentTo(v1alpha1.KindVolume, "100", "110", time.Minute)
+			cases.AddPending(&c.Status, cases.PendingTo(v1alpha1.KindVolume, "100", "110", time.Minute))
 		}, "", ""},
 		{"volume is grown, but not ACTIVE", cases.Both(cases.PendingVolume(time.Minute), cases.Both(cases.InStatus("MODIFYING"), cases.Sized(110))), v1alpha1.OutcomeCompleted, v1alpha1.ByAutopilot},
 		{"flavor is changed, but not ACTIVE", cases.Both(cases.PendingFlavor(time.Minute), cases.Both(cases.InStatus("MODIFYING"), cases.Flavored(large))), "", ""},
@@ -29,9 +29,10 @@ func TestFollowUpEndsIntents(t *testing.T) {
 		{"volume is grown, and the Rds requests another size", cases.Both(cases.PendingVolume(time.Minute), cases.Both(cases.Sized(110), func(c *autopilot.Case) { c.Wanted.VolumeGB = 100 })), v1alpha1.OutcomeCompleted, v1alpha1.ByAutopilot},
 		{"volume is larger than requested", cases.Both(cases.PendingVolume(time.Minute), cases.Sized(150)), v1alpha1.OutcomeCompleted, v1alpha1.ByAutopilot},
 		{"flavor is changed", cases.Both(cases.PendingFlavor(time.Minute), cases.Flavored(large)), v1alpha1.OutcomeCompleted, v1alpha1.ByAutopilot},
-		{"Rds requests another flavor before the change", cases.Both(cases.PendingFlavor(time.Minute), func(c *autopilot.Case) { c.Wanted.Flavor = "rds.mysql.n1.large.4" }), v1alpha1.OutcomeLost, v1alpha1.ByAutopilot},
+		{"Rds requests another flavor before the change", cases.Both(cases.PendingFlavor(time.Minute), func(c *autopilot.Case) { followedUp(c); c.Wanted.Flavor = "rds.mysql.n1.large.4" }), v1alpha1.OutcomeLost, v1alpha1.ByAutopilot},
 		{"Rds requests the former flavor again", cases.Both(cases.PendingFlavor(time.Minute), func(c *autopilot.Case) { followedUp(c); c.Wanted.Flavor = c.Instance.Flavor }), v1alpha1.OutcomeLost, v1alpha1.ByAutopilot},
 		{"Rds requests the former size again", cases.Both(cases.PendingVolume(time.Minute), func(c *autopilot.Case) { followedUp(c); c.Wanted.VolumeGB = 100 }), v1alpha1.OutcomeLost, v1alpha1.ByAutopilot},
+		{"never requested, and the Rds requests another flavor", cases.Both(cases.PendingFlavor(time.Minute), func(c *autopilot.Case) { c.Wanted.Flavor = "rds.mysql.n1.large.4" }), "", ""},
 		{"another writer grew the volume", cases.Sized(150), v1alpha1.OutcomeCompleted, v1alpha1.ByOther},
 		{"another writer changed the flavor", cases.Flavored(large), v1alpha1.OutcomeCompleted, v1alpha1.ByOther},
 	} {
@@ -41,16 +42,16 @@ func TestFollowUpEndsIntents(t *testing.T) {
 			f := FollowUp(c)
 			s, ended := f.Status, f.Ended
 			if tc.outcome == "" {
-				if len(ended) > 0 || s.Pending == nil {
-					t.Fatalf("ended %+v, pending %+v; want it pending", ended, s.Pending)
+				if len(ended) > 0 || pendingOf(s) == nil {
+					t.Fatalf("ended %+v, changes %+v; want it pending", ended, s.Changes)
 				}
 				return
 			}
 			if len(ended) == 0 || ended[0].Outcome != tc.outcome || ended[0].By != tc.by {
 				t.Fatalf("ended %+v, want %s by %s", ended, tc.outcome, tc.by)
 			}
-			if s.Pending != nil || len(s.Changes) == 0 {
-				t.Errorf("pending %+v, changes %+v; want it in changes", s.Pending, s.Changes)
+			if pendingOf(s) != nil || len(s.Changes) == 0 {
+				t.Errorf("changes %+v; want it ended", s.Changes)
 			}
 		})
 	}
@@ -59,7 +60,7 @@ func TestFollowUpEndsIntents(t *testing.T) {
 func TestFollowUpClearsTheStatusOfAFormerInstance(t *testing.T) {
 	c := cases.Quiet()
 	cases.PendingVolume(time.Minute)(&c)
-	c.Status.Changes = []v1alpha1.Change{cases.CompletedFlavor(time.Minute)}
+	c.Status.Changes = append(c.Status.Changes, cases.CompletedFlavor(time.Minute))
 	c.Status.Alarms.Rules = []v1alpha1.Rule{{Metric: v1alpha1.MetricStorage, AlarmID: "al1", Dimension: "rds_cluster_id:in01", State: v1alpha1.StateInsufficientData, StateTime: autopilot.Micro(cases.Noon())}}
 	c.Instance.ID = "another"
 	f := FollowUp(c)
@@ -67,8 +68,8 @@ func TestFollowUpClearsTheStatusOfAFormerInstance(t *testing.T) {
 	if r := s.Alarms.Rules[0]; r != (v1alpha1.Rule{Metric: v1alpha1.MetricStorage, AlarmID: "al1"}) {
 		t.Errorf("rule %+v has values of the former instance", r)
 	}
-	if s.Pending != nil || len(s.Changes) > 0 || len(ended) > 0 {
-		t.Fatalf("kept %+v and %+v, ended %+v of the former instance", s.Pending, s.Changes, ended)
+	if pendingOf(s) != nil || len(s.Changes) > 1 || len(ended) > 0 { // one is the size that the Rds requests
+		t.Fatalf("kept %+v, ended %+v of the former instance", s.Changes, ended)
 	}
 	if s.Instance.ID != "another" || !s.Instance.ActiveSince.Time.Equal(cases.Noon()) {
 		t.Errorf("instance %+v", s.Instance)
@@ -92,50 +93,41 @@ func TestActiveSinceStartsAgainAfterAnotherStatus(t *testing.T) {
 	}
 }
 
-func TestPrependChangeKeepsTheLastOfEachKind(t *testing.T) {
-	var changes []v1alpha1.Change
-	for range 20 {
-		changes = prependChange(changes, v1alpha1.Change{Kind: v1alpha1.KindFlavor})
-		changes = prependChange(changes, v1alpha1.Change{Kind: v1alpha1.KindVolume})
-	}
-	if len(changes) != volumeChanges+flavorChanges {
-		t.Fatalf("%d changes kept, want %d", len(changes), volumeChanges+flavorChanges)
-	}
-}
-
-// The next step of storage depends on our last growth.
-func TestPrependChangeKeepsOurLastGrowth(t *testing.T) {
-	lost, byOther := cases.GrownVolume("180", "190", 0), cases.GrownVolume("180", "200", 0)
-	lost.Outcome, byOther.By = v1alpha1.OutcomeLost, v1alpha1.ByOther
+// The next step of storage depends on our last growth, and a budget on ten flavors.
+func TestPrependKeepsTheLastOfEachKindAndOurLastGrowth(t *testing.T) {
 	changes := []v1alpha1.Change{cases.GrownVolume("100", "180", time.Hour), cases.GrownVolume("60", "100", 2*time.Hour)}
-	ours := func() string { return changes[autopilot.LastGrowth(changes)].To }
-	for _, ch := range []v1alpha1.Change{lost, byOther, lost, byOther} {
-		changes = prependChange(changes, ch)
-		if len(changes) != volumeChanges || changes[0].By != ch.By || ours() != "180" {
-			t.Fatalf("%+v", changes)
-		}
+	for i := range 20 {
+		flavor, lost := cases.CompletedFlavor(0), cases.GrownVolume("180", "190", 0)
+		flavor.Generation = int64(i)
+		lost.Outcome, lost.Generation = v1alpha1.OutcomeLost, flavor.Generation
+		changes = prepend(prepend(changes, flavor), lost)
 	}
-	if changes = prependChange(changes, cases.GrownVolume("200", "230", 0)); ours() != "230" {
+	if grown := autopilot.LastGrowth(changes); len(changes) != 2*changesKept+1 || changes[grown].To != "180" {
+		t.Fatalf("%d changes kept, want %d, and the last growth: %+v", len(changes), 2*changesKept+1, changes)
+	}
+	if changes = prepend(changes, cases.GrownVolume("200", "230", 0)); changes[autopilot.LastGrowth(changes)].To != "230" {
 		t.Fatalf("our newest growth does not count: %+v", changes)
 	}
 }
 
-func TestIntentKeepsStartedChangesAndOutcomeFoldsEqualDecisions(t *testing.T) {
+func TestOutcomeKeepsStartedChangesAndFoldsEqualDecisions(t *testing.T) {
 	t.Run("a stalled flavor is overtaken by storage", func(t *testing.T) {
 		c := cases.Quiet()
 		cases.PendingFlavor(11 * time.Minute)(&c)
 		c = cases.With(c, cases.StorageAt(93))
-		s := Intent(c, verdictOf(c))
-		if s.Pending == nil || s.Pending.Kind != v1alpha1.KindVolume || s.Overtaken == nil || s.Overtaken.Kind != v1alpha1.KindFlavor {
-			t.Fatalf("pending %+v, overtaken %+v", s.Pending, s.Overtaken)
+		if s := Outcome(c, verdictOf(c)).Status; len(s.PendingChanges()) != 2 {
+			t.Fatalf("changes %+v, want both pending", s.Changes)
 		}
 	})
-	t.Run("an unrequested intent is dropped with its alarm", func(t *testing.T) {
+	t.Run("an unrequested change is withdrawn with its alarm, a refused one is refused", func(t *testing.T) {
 		c := cases.Quiet()
-		c.Status.Pending = cases.IntentTo(v1alpha1.KindVolume, "100", "110", time.Minute)
-		s := Intent(c, verdictOf(c))
-		if s.Pending != nil || len(s.Changes) != 0 {
-			t.Fatalf("pending %+v, changes %+v", s.Pending, s.Changes)
+		cases.AddPending(&c.Status, cases.PendingTo(v1alpha1.KindVolume, "100", "110", time.Minute))
+		if s := Outcome(c, verdictOf(c)).Status; s.Changes[0].Outcome != v1alpha1.OutcomeWithdrawn {
+			t.Errorf("changes %+v", s.Changes)
+		}
+		c.Status.Changes[0].Refusal = &v1alpha1.Refusal{Count: 1, Time: cases.Ago(time.Hour)}
+		if s := Outcome(c, verdictOf(c)).Status; s.Changes[0].Outcome != v1alpha1.OutcomeRefused {
+			t.Errorf("changes %+v", s.Changes)
 		}
 	})
 	t.Run("equal decisions are one record", func(t *testing.T) {
@@ -143,8 +135,8 @@ func TestIntentKeepsStartedChangesAndOutcomeFoldsEqualDecisions(t *testing.T) {
 		c.Spec.Storage.MaxGB = 100
 		recorded := 0
 		for range 30 {
-			known, v := decided(c)
-			done := Outcome(known, v, Followed{}, Patched{})
+			known, v := walked(c)
+			done := Outcome(known, v)
 			c.Status = done.Status
 			recorded += len(done.News)
 			c.Now = c.Now.Add(time.Minute)

@@ -51,8 +51,8 @@ func neededChange(c autopilot.Case, kind v1alpha1.ChangeKind,
 		}
 		known = true
 		full := autopilot.Row(a.Metric).InGB() && a.Evidence.Present() && c.IsFull(a.Evidence)
-		if full && !a.AlarmOverdueSince.IsZero() {
-			since = a.AlarmOverdueSince
+		if overdue := c.OverdueSince(a); full && !overdue.IsZero() {
+			since = overdue
 		}
 		last, decided := lastDecision(decisions, a.Metric)
 		switch {

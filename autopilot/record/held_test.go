@@ -30,41 +30,41 @@ func TestHeldChangeHasTheReasonOfTheLastDecisionAndKeepsItsTime(t *testing.T) {
 	ended := cases.StorageAt(50)
 	ended.State = v1alpha1.StateOK
 	silent := cases.StorageAt(92)
-	silent.State, silent.AlarmOverdueSince = v1alpha1.StateOK, cases.Noon().Add(-3*time.Minute)
+	silent.State = v1alpha1.StateOK
 	cpuOff := func(c *autopilot.Case) {
 		c.Spec.Flavor.CPU.Enabled, c.Spec.Flavor.Memory.Enabled = new(false), new(false)
 	}
 	full, cpu := cases.StorageAt(95), cases.UsageAt(v1alpha1.MetricCPU, 95)
 	for name, tc := range map[string]struct {
-		alarm   autopilot.Alarm
-		alter   func(*autopilot.Case)
-		patched Patched
-		reason  autopilot.Reason // empty if nothing is held
-		since   time.Duration
+		alarm  autopilot.Alarm
+		alter  func(*autopilot.Case)
+		answer *Answer
+		reason autopilot.Reason // empty if nothing is held
+		since  time.Duration
 	}{
-		"API server refuses the patch": {full, nil, Patched{Result: PatchRefused, Message: "no"},
+		"API server refuses the patch": {full, nil, &Answer{Reason: autopilot.ReasonRefused, Message: "no"},
 			autopilot.ReasonRefused, 0},
-		"patch reverted at once":   {full, nil, Patched{Result: PatchReverted}, autopilot.ReasonContested, 0},
-		"patch has no answer":      {full, nil, Patched{}, autopilot.ReasonAlarmInForce, 0},
-		"a guard stops the growth": {full, cases.Steps(10, 100), Patched{}, autopilot.ReasonCapReached, 0},
-		"a guard stops a held growth": {full, cases.Both(before, cases.Steps(10, 100)), Patched{},
+		"patch reverted at once":   {full, nil, &Answer{Reason: autopilot.ReasonContested}, autopilot.ReasonContested, 0},
+		"patch has no answer":      {full, nil, nil, autopilot.ReasonAlarmInForce, 0},
+		"a guard stops the growth": {full, cases.Steps(10, 100), nil, autopilot.ReasonCapReached, 0},
+		"a guard stops a held growth": {full, cases.Both(before, cases.Steps(10, 100)), nil,
 			autopilot.ReasonCapReached, 20 * time.Minute},
-		"the rule is silent": {silent, overThreshold(3 * time.Minute), Patched{},
+		"the rule is silent": {silent, overThreshold(3 * time.Minute), nil,
 			autopilot.ReasonRuleSilent, 3 * time.Minute},
-		"in progress": {full, cases.PendingVolume(time.Minute), Patched{},
+		"in progress": {full, cases.PendingVolume(time.Minute), nil,
 			autopilot.ReasonChangePending, 0},
-		"in progress after a refusal": {full, cases.Both(cases.PendingVolume(time.Minute), before), Patched{},
+		"in progress after a refusal": {full, cases.Both(cases.PendingVolume(time.Minute), before), nil,
 			autopilot.ReasonQuotaExceeded, 20 * time.Minute},
-		"Cloud Eye does not answer": {cases.WithoutEvidence(cases.WithoutState(full)), before, Patched{},
+		"Cloud Eye does not answer": {cases.WithoutEvidence(cases.WithoutState(full)), before, nil,
 			autopilot.ReasonQuotaExceeded, 20 * time.Minute},
-		"the storage alarm could not be read": {cases.UsageAt(v1alpha1.MetricCPU, 10), before, Patched{},
+		"the storage alarm could not be read": {cases.UsageAt(v1alpha1.MetricCPU, 10), before, nil,
 			autopilot.ReasonQuotaExceeded, 20 * time.Minute},
-		"another growth is needed after a growth": {cases.WithoutEvidence(full), cases.Both(before, grown), Patched{},
+		"another growth is needed after a growth": {cases.WithoutEvidence(full), cases.Both(before, grown), nil,
 			autopilot.ReasonNoData, 5 * time.Minute},
-		"below the threshold":              {cases.StorageAt(50), before, Patched{}, "", 0},
-		"the alarm has ended":              {ended, before, Patched{}, "", 0},
-		"flavor: a guard stops the change": {cpu, cases.SoldOut("eu-de-01"), Patched{}, autopilot.ReasonSoldOut, 0},
-		"flavor: the metrics are disabled": {cpu, cpuOff, Patched{}, "", 0},
+		"below the threshold":              {cases.StorageAt(50), before, nil, "", 0},
+		"the alarm has ended":              {ended, before, nil, "", 0},
+		"flavor: a guard stops the change": {cpu, cases.SoldOut("eu-de-01"), nil, autopilot.ReasonSoldOut, 0},
+		"flavor: the metrics are disabled": {cpu, cpuOff, nil, "", 0},
 	} {
 		c := cases.Quiet()
 		if tc.alter != nil {
@@ -76,7 +76,11 @@ func TestHeldChangeHasTheReasonOfTheLastDecisionAndKeepsItsTime(t *testing.T) {
 			kind = flavor
 		}
 		var got, want []v1alpha1.Held
-		for _, h := range Outcome(c, v, Followed{}, tc.patched).Status.Held {
+		if tc.answer != nil {
+			tc.answer.Kind, tc.answer.To = v.Change.Kind, v.Change.To
+			tc.answer.Record(c, &c.Status)
+		}
+		for _, h := range c.Status.Held {
 			if h.Kind == kind {
 				got = append(got, h)
 			}

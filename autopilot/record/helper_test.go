@@ -28,12 +28,14 @@ func walked(c autopilot.Case) (autopilot.Case, autopilot.Verdict) {
 // and the verdict of the walk.
 func decided(c autopilot.Case) (autopilot.Case, autopilot.Verdict) {
 	c, v := walked(c)
-	c.Status = Intent(c, v)
+	c.Status = Outcome(c, v).Status
 	return c, v
 }
 
-// mayHaveStarted reports whether the record of a change shows that it has started or may have.
-func mayHaveStarted(i v1alpha1.Intent, apply v1alpha1.Apply) bool {
-	progress, _ := autopilot.RecordedProgress(i, apply)
-	return progress != autopilot.Unstarted
+// pendingOf returns our pending change of a status, or nil.
+func pendingOf(s v1alpha1.Status) *v1alpha1.Change {
+	for _, ch := range s.PendingChanges() {
+		return ch
+	}
+	return nil
 }

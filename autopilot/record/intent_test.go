@@ -19,19 +19,19 @@ func notStarted(pending func(time.Duration) func(*autopilot.Case), noRds bool) a
 	c := cases.Quiet()
 	pending(72 * time.Hour)(&c)
 	c.Spec.Apply, c.NoRds = v1alpha1.ApplyCloud, noRds
-	p := c.Status.Pending
+	p := &c.Status.Changes[0]
 	if noRds {
 		c.Wanted = autopilot.Wanted{VolumeGB: c.Instance.VolumeGB, Flavor: c.Instance.Flavor}
 	} else {
-		p.AskedTime = &p.DecisionTime
+		p.RequestTime = p.DecisionTime
 	}
 	at := cases.Ago(time.Minute)
 	p.Refusal = &v1alpha1.Refusal{Count: 3, Time: cases.Ago(5 * time.Minute), Reason: string(autopilot.ReasonInstanceBusy), NextTime: &at}
 	return c
 }
 
-// An intent that the cloud has not started is decided again by the present alarm and the present policy.
-func TestNotStartedIntentIsDecidedAgain(t *testing.T) {
+// A change that the cloud has not started is decided again by the present alarm and the present policy.
+func TestNotStartedChangeIsDecidedAgain(t *testing.T) {
 	for _, noRds := range []bool{false, true} {
 		for _, tc := range []struct {
 			name    string
@@ -46,7 +46,7 @@ func TestNotStartedIntentIsDecidedAgain(t *testing.T) {
 			{"alarm has ended", cases.PendingVolume, nil, nil, ""},
 			{"another writer has grown the volume", cases.PendingVolume, new(cases.StorageAt(93)), cases.Sized(120), ""},
 			{"next attempt is not due", cases.PendingVolume, new(cases.StorageAt(93)), func(c *autopilot.Case) {
-				c.Status.Pending.Refusal.NextTime = autopilot.Micro(cases.Noon().Add(time.Second))
+				c.Status.Changes[0].Refusal.NextTime = autopilot.Micro(cases.Noon().Add(time.Second))
 			}, ""},
 			{"decided size is above the present cap", intendedGrowth("100", "200"), new(cases.StorageAt(93)), cases.Steps(10, 150), "110"},
 		} {
@@ -60,26 +60,26 @@ func TestNotStartedIntentIsDecidedAgain(t *testing.T) {
 			if tc.alarm != nil {
 				c.Alarms = []autopilot.Alarm{*tc.alarm}
 			}
-			decidedAt := c.Status.Pending.DecisionTime
+			decidedAt := c.Status.Changes[0].DecisionTime
 			f := FollowUp(c)
 			c.Status = f.Status
 			v := verdictOf(c)
 			to := ""
-			if v.Intent != nil {
-				to = v.Intent.To
-				if !v.Intent.DecisionTime.Equal(&decidedAt) || v.Intent.Refusal == nil || v.Intent.Refusal.Count != 3 || !v.Intent.EvidenceTime.Equal(autopilot.Micro(c.Alarms[0].Evidence.Time)) {
-					t.Errorf("%s, without an Rds %t: the intent is %+v", tc.name, noRds, v.Intent)
+			if v.Change != nil {
+				to = v.Change.To
+				if !v.Change.DecisionTime.Equal(decidedAt) || v.Change.Refusal == nil || v.Change.Refusal.Count != 3 || !v.Change.EvidenceTime.Equal(autopilot.Micro(c.Alarms[0].Evidence.Time)) {
+					t.Errorf("%s, without an Rds %t: the intent is %+v", tc.name, noRds, v.Change)
 				}
 			}
 			want := tc.to
-			if !noRds && want != "" && c.Wanted.VolumeGB > autopilot.Gigabytes(want) && v.Intent.Kind == v1alpha1.KindVolume {
+			if !noRds && want != "" && c.Wanted.VolumeGB > autopilot.Gigabytes(want) && v.Change.Kind == v1alpha1.KindVolume {
 				want = strconv.Itoa(min(c.Wanted.VolumeGB, int(c.Spec.Storage.MaxGB)))
 			}
 			if to != want || len(f.Ended) > 0 && f.Ended[0].Outcome == v1alpha1.OutcomeLost {
 				t.Errorf("%s, without an Rds %t: requested %q, want %q; ended %+v", tc.name, noRds, to, want, f.Ended)
 			}
-			if c.Status = Intent(c, v); noRds && tc.alarm == nil && c.Status.Pending != nil {
-				t.Errorf("%s: kept %+v", tc.name, c.Status.Pending)
+			if c.Status = Outcome(c, v).Status; noRds && tc.alarm == nil && pendingOf(c.Status) != nil {
+				t.Errorf("%s: kept %+v", tc.name, c.Status.Changes)
 			}
 		}
 	}
@@ -89,25 +89,25 @@ func TestNotStartedIntentIsDecidedAgain(t *testing.T) {
 func intendedGrowth(from, to string) func(time.Duration) func(*autopilot.Case) {
 	return func(age time.Duration) func(*autopilot.Case) {
 		return func(c *autopilot.Case) {
-			c.Wanted.VolumeGB, c.Status.Pending = autopilot.Gigabytes(to), cases.IntentTo(v1alpha1.KindVolume, from, to, age)
+			c.Wanted.VolumeGB = autopilot.Gigabytes(to)
+			cases.AddPending(&c.Status, cases.PendingTo(v1alpha1.KindVolume, from, to, age))
 		}
 	}
 }
 
 // Otherwise the request in the Rds would look like one of another writer.
-func TestNotStartedIntentStaysWhileTheRdsRequestsIt(t *testing.T) {
+func TestNotStartedChangeStaysWhileTheRdsRequestsIt(t *testing.T) {
 	c := notStarted(cases.PendingFlavor, false)
 	c.Status = FollowUp(c).Status
-	c.Status = Intent(c, verdictOf(c))
-	if p := c.Status.Pending; p == nil || p.JobTime != nil {
+	c.Status = Outcome(c, verdictOf(c)).Status
+	if p := pendingOf(c.Status); p == nil || p.StartTime != nil {
 		t.Fatalf("pending %+v", p)
 	}
-	done := Outcome(c, autopilot.Verdict{}, Followed{}, Patched{})
-	if p := condition(t, done.Status, v1alpha1.ConditionProgressing); p.Status != metav1.ConditionFalse {
+	if p := condition(t, c.Status, v1alpha1.ConditionProgressing); p.Status != metav1.ConditionFalse {
 		t.Errorf("%+v, although the change has not started", p)
 	}
 	c.Alarms = []autopilot.Alarm{cases.UsageAt(v1alpha1.MetricCPU, 95)}
-	if v := verdictOf(c); v.Intent == nil {
+	if v := verdictOf(c); v.Change == nil {
 		t.Errorf("the next alarm leads to no request: %+v", v.Decisions)
 	}
 	c.Wanted.Flavor = c.Instance.Flavor
@@ -120,14 +120,14 @@ func TestNotStartedIntentStaysWhileTheRdsRequestsIt(t *testing.T) {
 func TestUnclearAnswerIsResolvedByTheInstance(t *testing.T) {
 	unclear := func(alter func(*autopilot.Case)) autopilot.Case {
 		c := notStarted(cases.PendingVolume, true)
-		c.Status.Pending.Refusal.Reason = autopilot.CloudUnreachable
+		c.Status.Changes[0].Refusal.Reason = autopilot.CloudUnreachable
 		alter(&c)
 		c.Status = FollowUp(c).Status
-		c.Status = Intent(c, verdictOf(c)) // without an alarm
+		c.Status = Outcome(c, verdictOf(c)).Status // without an alarm
 		return c
 	}
 	stopped := func(c *autopilot.Case) {
-		c.Status.Pending.Refusal, c.Status.Pending.DecisionTime = nil, cases.Ago(time.Minute)
+		c.Status.Changes[0].Refusal, c.Status.Changes[0].DecisionTime = nil, new(cases.Ago(time.Minute))
 	}
 	for name, tc := range map[string]struct {
 		alter func(*autopilot.Case)
@@ -139,15 +139,15 @@ func TestUnclearAnswerIsResolvedByTheInstance(t *testing.T) {
 		"ACTIVE without the change": {cases.InStatus(autopilot.StatusActive), autopilot.Unclear},
 	} {
 		c := unclear(tc.alter)
-		if p := c.Status.Pending; p == nil || p.JobTime != nil || c.Progress(p) != tc.want {
+		if p := pendingOf(c.Status); p == nil || p.StartTime != nil || c.Progress(p) != tc.want {
 			t.Errorf("%s: pending %+v, want progress %d and no job", name, p, tc.want)
 		}
 	}
 	if c := unclear(cases.Sized(110)); len(c.Status.Changes) != 1 || c.Status.Changes[0].By != v1alpha1.ByAutopilot || !c.Status.Changes[0].StartTime.Time.Equal(cases.Noon()) {
 		t.Errorf("the volume has grown: %+v", c.Status.Changes)
 	}
-	if c := unclear(func(c *autopilot.Case) { c.Status.Pending.Refusal.Time = cases.Ago(autopilot.StallAfter) }); c.Status.Pending != nil {
-		t.Errorf("no growth for 15 minutes: %+v", c.Status.Pending)
+	if c := unclear(func(c *autopilot.Case) { c.Status.Changes[0].Refusal.Time = cases.Ago(autopilot.StallAfter) }); pendingOf(c.Status) != nil {
+		t.Errorf("no growth for 15 minutes: %+v", c.Status.Changes)
 	}
 }
 
@@ -155,14 +155,14 @@ func TestUnclearAnswerIsResolvedByTheInstance(t *testing.T) {
 func TestReadThatFailsBeforeTheRequestIsNoUnclearAnswer(t *testing.T) {
 	l := &loop{Case: cases.Quiet(cases.StorageAt(93))}
 	l.Spec.Apply, l.NoRds = v1alpha1.ApplyCloud, true
-	l.apply = func(_ *autopilot.Case, i v1alpha1.Intent) Patched {
-		return Patched{Cloud: &CloudAnswer{Kind: i.Kind, To: i.To, Reason: autopilot.CloudUnreachable, Unsent: true, Message: "nothing was requested: read instance id: no answer"}}
+	l.apply = func(*autopilot.Case, v1alpha1.Change) *Answer {
+		return &Answer{Reason: autopilot.CloudUnreachable, Unsent: true, Message: "nothing was requested: read instance id: no answer"}
 	}
 	l.round(t)
 	if d := l.Status.Decisions[0]; d.Reason != autopilot.CloudUnreachable || d.Message != "The cloud did not answer before the request (Storage 100 → 110 GB): nothing was requested: read instance id: no answer. Next check at 2026-11-20T12:00:30Z" {
 		t.Errorf("%+v", d)
 	}
-	if p := l.Status.Pending; p == nil || p.Refusal != nil {
+	if p := pendingOf(l.Status); p == nil || p.Refusal != nil {
 		t.Errorf("pending %+v", p)
 	}
 }

@@ -4,6 +4,7 @@ package record
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
@@ -16,49 +17,39 @@ const (
 	silenceFirst = 10 * time.Second
 	// silenceMost limits the wait between two such retries, so that a change starts soon after an outage.
 	silenceMost = 2 * time.Minute
-	// jobAppears is how long the cloud may not know a job that its reply has named. OTC's own SDK waits 10 seconds. The
-	// cloud forgets jobs much later.
-	jobAppears = 2 * time.Minute
 )
 
-// followJob returns the intent as not started if the cloud does not make it any more, and whether a person should know
-// that: its job failed, ended without effect, or does nothing.
-func followJob(c autopilot.Case, i *v1alpha1.Intent) (next *v1alpha1.Intent, failed bool) {
-	if i.JobTime == nil && i.JobID == "" || c.Progress(i) == autopilot.Completed {
-		return i, false
+// failureOf returns why the cloud does not make a change that it has accepted: its job failed, ended without effect, or
+// does nothing. The reason is empty while the change goes on.
+func failureOf(c autopilot.Case, ch *v1alpha1.Change) (reason autopilot.Reason, why string) {
+	if ch.StartTime == nil && ch.JobID == "" || c.Progress(ch) == autopilot.Completed {
+		return "", ""
 	}
-	job, known := c.Jobs[i.JobID]
-	age, patience := c.Now.Sub(autopilot.StartedAt(*i)), autopilot.StallAfter
+	job, known := c.Jobs[ch.JobID]
+	age, patience := c.Now.Sub(autopilot.StartedAt(*ch)), autopilot.StallAfter
 	switch {
 	case known && job.State == autopilot.JobFailed:
-		return refused(c, i, autopilot.ReasonJobFailed, job.Message), true
-	case known && c.IsJobDone(i):
-		why := fmt.Sprintf("job %s has ended, but the volume still has %d GB", i.JobID, c.Instance.VolumeGB)
-		return refused(c, i, autopilot.ReasonJobFailed, why), true
-	case known && job.State == autopilot.JobUnknown && age < jobAppears:
-		return i, false
-	case known && job.State == autopilot.JobUnknown:
-		next = i.DeepCopy()
-		next.JobID, next.JobTime = "", nil
-		return next, false
+		return autopilot.ReasonJobFailed, job.Message
+	case known && c.IsJobDone(ch):
+		return autopilot.ReasonJobFailed, fmt.Sprintf("job %s has ended, but the volume still has %d GB", ch.JobID,
+			c.Instance.VolumeGB)
 	case known && job.State == autopilot.JobRunning:
 		patience = autopilot.JobPatience
 	}
 	isFull := c.Instance.Status == autopilot.StatusStorageFull // it is not busy, and may stay full for days
-	if age >= patience && (isFull || autopilot.IsStalled(*i, c.Instance.Observed(c.Status.Instance, c.Now), c.Now)) {
-		why := fmt.Sprintf("requested at %s, and the instance is %s", autopilot.TimeText(c.Now.Add(-age)), c.Instance.Status)
-		return refused(c, i, autopilot.ReasonStalled, why), true
+	if age >= patience && (isFull || autopilot.IsStalled(*ch, c.Instance.Observed(c.Status.Instance, c.Now), c.Now)) {
+		return autopilot.ReasonStalled, fmt.Sprintf("requested at %s, and the instance is %s",
+			autopilot.TimeText(c.Now.Add(-age)), c.Instance.Status)
 	}
-	return i, false
+	return "", ""
 }
 
-// refused returns a copy of the intent with a refusal of the API server, whose reason is empty, or of the cloud, and
-// the time of the next request. The intent has not started.
-func refused(c autopilot.Case, i *v1alpha1.Intent, reason autopilot.Reason, message string) *v1alpha1.Intent {
-	i = i.DeepCopy()
+// newRefusal returns a refusal of the API server, whose reason is empty, or of the cloud, with the time of the next
+// request. last is the refusal before it, or nil.
+func newRefusal(c autopilot.Case, last *v1alpha1.Refusal, reason autopilot.Reason, message string) *v1alpha1.Refusal {
 	r := &v1alpha1.Refusal{Count: 1, Time: *autopilot.Micro(c.Now), Message: message, Reason: string(reason)}
-	if i.Refusal != nil && i.Refusal.Reason == r.Reason {
-		r.Count += i.Refusal.Count
+	if last != nil && last.Reason == r.Reason {
+		r.Count += last.Count
 	}
 	wait := autopilot.RefusalWait(r.Count)
 	switch reason {
@@ -68,32 +59,41 @@ func refused(c autopilot.Case, i *v1alpha1.Intent, reason autopilot.Reason, mess
 		wait = min(silenceFirst<<min(r.Count-1, 5), silenceMost)
 	}
 	r.NextTime = autopilot.Micro(c.Now.Add(wait))
-	i.Refusal, i.JobID, i.JobTime = r, "", nil
-	return i
+	return r
 }
 
-// begun returns a copy of the intent after the cloud has accepted the request for it.
-func begun(c autopilot.Case, i *v1alpha1.Intent, jobID string) *v1alpha1.Intent {
-	i = i.DeepCopy()
-	i.JobID, i.JobTime = jobID, autopilot.Micro(c.Now)
-	switch r := i.Refusal; {
-	case r == nil:
-	case r.Reason == string(autopilot.ReasonJobFailed), r.Reason == string(autopilot.ReasonStalled):
-		// It stays recorded, so that the wait after another failed job is longer.
-	default:
-		i.Refusal = nil
-	}
-	return i
+// refuse records that a pending change was refused, so that it has not started.
+func refuse(c autopilot.Case, ch *v1alpha1.Change, reason autopilot.Reason, message string) {
+	ch.Refusal, ch.JobID, ch.StartTime = newRefusal(c, ch.Refusal, reason, message), "", nil
 }
 
-// DropUnstarted removes the recorded changes that have not started.
-func DropUnstarted(s *v1alpha1.Status, apply v1alpha1.Apply) {
-	for _, at := range []**v1alpha1.Intent{&s.Pending, &s.Overtaken} {
-		if *at == nil {
-			continue
-		}
-		if p, _ := autopilot.RecordedProgress(**at, apply); p == autopilot.Unstarted {
-			*at = nil
-		}
+// fail ends a change that the cloud accepted and did not make. The wait after another failed one is longer.
+func fail(c autopilot.Case, ch *v1alpha1.Change, reason autopilot.Reason, message string) {
+	i := slices.IndexFunc(c.Status.Changes, func(x v1alpha1.Change) bool {
+		return x.Kind == ch.Kind && x.IsDecided() && !x.IsPending()
+	})
+	var last *v1alpha1.Refusal
+	if i >= 0 && c.Status.Changes[i].Outcome == v1alpha1.OutcomeFailed {
+		last = c.Status.Changes[i].Refusal
 	}
+	ch.Refusal = newRefusal(c, last, reason, message)
+	end(c, ch, v1alpha1.OutcomeFailed)
+}
+
+// end ends a change.
+func end(c autopilot.Case, ch *v1alpha1.Change, o v1alpha1.Outcome) {
+	ch.Outcome, ch.CompletionTime = o, *autopilot.Micro(c.Now)
+	if o == v1alpha1.OutcomeCompleted {
+		ch.Refusal = nil
+	}
+}
+
+// withdraw ends a pending change that was never requested, or only refused.
+func withdraw(c autopilot.Case, s *v1alpha1.Status, ch *v1alpha1.Change) {
+	o := v1alpha1.OutcomeWithdrawn
+	if ch.Refusal != nil {
+		o = v1alpha1.OutcomeRefused
+	}
+	end(c, ch, o)
+	put(s, *ch)
 }

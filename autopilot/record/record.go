@@ -17,131 +17,63 @@ const (
 	recordsKept = 20
 )
 
-// Intent returns the status with the change that a verdict makes. The caller must store it before anything is
-// requested, so that a restart does not lose the change. Earlier intents stay recorded as long as they may still come
-// about.
-func Intent(c autopilot.Case, v autopilot.Verdict) v1alpha1.Status {
-	s := c.Status.Copy()
-	earlier := s.Intents()
-	s.Pending, s.Overtaken, s.Deferred = v.Intent, nil, v.Deferred
-	for _, i := range earlier {
-		switch {
-		case v.Intent != nil && v.Intent.Kind == i.Kind, !isKept(c, i, v):
-		case s.Pending == nil:
-			s.Pending = i
-		default:
-			s.Overtaken = i
-		}
-	}
-	return s
-}
-
-// isKept reports whether an intent stays recorded that the verdict does not replace: it has started or may have, or its
-// alarm lasts, or the Rds requests it. Without the record, the change would look like another writer's.
-func isKept(c autopilot.Case, i *v1alpha1.Intent, v autopilot.Verdict) bool {
-	return c.Progress(i) != autopilot.Unstarted || c.IsRequested(i) || postponed(v, i)
-}
-
-// PatchResult is the result of the patch of an intent.
-type PatchResult int
-
-// The results.
-const (
-	PatchNotMade  PatchResult = iota // there was nothing to patch, or the result is not known
-	PatchAccepted                    // the Rds requests the change now
-	PatchPresent                     // the Rds requested the change before, so no patch was needed
-	PatchReverted                    // the API server accepted the patch and returned another value
-	PatchRefused                     // the API server refused the patch
-)
-
-// Patched holds the result of a patch. Message is the text of the API server if it refused the patch.
-type Patched struct {
-	Result  PatchResult
-	Message string
-	Cloud   *CloudAnswer // to the request for the intent; nil if there was no request
-}
-
 // Recorded holds the status after a verdict, and what to report to people once the status is stored.
 type Recorded struct {
 	Status       v1alpha1.Status
 	News         []autopilot.Decision // decisions that are new and not folded into an earlier record
-	Ended        []v1alpha1.Change
 	Warnings     []autopilot.Warning
 	RequeueAfter time.Duration // 0 if an event starts the next check
 }
 
-// Answer enters the cloud's answer into a status that was read again, because the result of Outcome could
-// not be stored. It returns the new decisions. An answer to an intent that is no longer pending changes nothing.
-func Answer(c autopilot.Case, s *v1alpha1.Status, a CloudAnswer) (news []autopilot.Decision) {
-	return Decisions(s, recordAnswer(c, s, a), c.Now)
-}
-
-// Outcome returns the status after a verdict: the intent after its patch, a record of every decision, and all
-// conditions except Armed and Ready. The status of the case must be the one that Intent returned, and f the
-// result of FollowUp.
-func Outcome(c autopilot.Case, v autopilot.Verdict, f Followed, p Patched) Recorded {
-	done := Recorded{Status: c.Status.Copy()}
+// Outcome returns the status after a verdict: the change that is to be requested, a record of every decision, and all
+// conditions except Armed and Ready. The caller must store it before anything is requested, so that a restart does not
+// lose the change. The status of the case must be that of FollowUp.
+func Outcome(c autopilot.Case, v autopilot.Verdict) Recorded {
+	done := Recorded{Status: c.Status.Copy(), RequeueAfter: v.RequeueAfter}
 	s := &done.Status
-	var answers []autopilot.Decision
-	for _, i := range f.Requested {
-		answers = append(answers, decisionsFor(c, i)...)
-	}
-	for _, i := range f.Failed {
-		answers = append(answers, refusalsFor(c, i)...)
-	}
-	if i := s.Pending; v.Intent != nil && i != nil {
-		switch p.Result {
-		case PatchAccepted, PatchPresent:
-			if s.Pending = asked(c, i); c.Spec.Apply != v1alpha1.ApplyCloud {
-				s.Pending.Refusal = nil
-			}
-		case PatchReverted:
-			done.Ended = append(done.Ended, endIntent(c, i, v1alpha1.OutcomeLost))
-			s.Changes, s.Pending = prependChange(s.Changes, done.Ended[0]), nil
-			done.Ended[0] = s.Changes[0] // with the count of equal changes
-		case PatchRefused:
-			s.Pending = refused(c, i, "", p.Message)
+	s.Deferred = v.Deferred
+	for _, ch := range s.PendingChanges() {
+		isReplaced := v.Change != nil && v.Change.Kind == ch.Kind
+		if !isReplaced && c.Progress(ch) == autopilot.Unstarted && !c.IsRequested(ch) && !postponed(v, ch) {
+			withdraw(c, s, ch)
 		}
 	}
-	for _, d := range v.Decisions {
-		if d.Acts() {
-			switch {
-			case p.Result == PatchReverted:
-				d = declineReverted(c, d, done.Ended[0])
-				v.Contest = &d
-			case p.Result == PatchRefused:
-				d = declineRefused(c, d, *s.Pending)
-			case p.Result == PatchNotMade, c.Spec.Apply == v1alpha1.ApplyCloud: // the cloud's answer decides
-				continue
-			}
-			v.RequeueIn(d.RequeueAfter)
-		}
-		answers = append(answers, d)
+	if v.Change != nil {
+		put(s, *v.Change)
 	}
-	if p.Cloud != nil {
-		for _, d := range recordAnswer(c, s, *p.Cloud) {
-			v.RequeueIn(d.RequeueAfter)
-			answers = append(answers, d)
-		}
-	}
-	for _, i := range s.Intents() {
-		if p, _ := autopilot.RecordedProgress(*i, c.Spec.Apply); i.Kind == v1alpha1.KindFlavor && p == autopilot.Started {
+	if p := s.Pending(v1alpha1.KindFlavor); p != nil {
+		if progress, _ := autopilot.RecordedProgress(*p, c.Spec.Apply); progress == autopilot.Started {
 			s.Deferred = nil // it waits for the window no longer
 		}
 	}
-	done.News = Decisions(s, answers, c.Now)
-	setHeld(c, s, slices.Concat(v.Decisions, answers))
+	markReverted(c, s)
+	done.News = Decisions(s, v.Decisions, c.Now)
+	setHeld(c, s, v.Decisions)
 	s.ObservedGeneration, s.EffectiveMode = c.Generation, c.Mode
-	setProgressing(s, c.Spec.Apply, c.Generation, c.Now)
+	setProgressing(s, c)
 	setLimited(s, v, c.Generation, c.Now)
 	setContested(s, c, v)
 	Summarize(s)
-	done.Warnings, done.RequeueAfter = UpdateWarnings(c, s), v.RequeueAfter
+	done.Warnings = UpdateWarnings(c, s)
 	return done
 }
 
-// decisionsFor returns the decisions on the alarms of an intent that has started.
-func decisionsFor(c autopilot.Case, i v1alpha1.Intent) []autopilot.Decision {
+// markReverted records when a check first found that another writer has replaced our flavor by a smaller one.
+func markReverted(c autopilot.Case, s *v1alpha1.Status) {
+	_, ours, ok := c.Contest()
+	if !ok || ours.Outcome != v1alpha1.OutcomeCompleted {
+		return
+	}
+	s.Changes = slices.Clone(s.Changes)
+	for i, ch := range s.Changes {
+		if ch.Kind == v1alpha1.KindFlavor && ch.Outcome == ours.Outcome && ch.DecisionTime.Equal(ours.DecisionTime) {
+			end(c, &s.Changes[i], v1alpha1.OutcomeReverted)
+		}
+	}
+}
+
+// DecisionsFor returns the decisions that led to a change of ours.
+func DecisionsFor(c autopilot.Case, i v1alpha1.Change) []autopilot.Decision {
 	d := autopilot.Decision{
 		Time: c.Now, Action: autopilot.ActionFor(i.Kind), Reason: autopilot.ReasonAlarmInForce, From: i.From, To: i.To,
 		Message: i.Message,
@@ -154,7 +86,7 @@ func decisionsFor(c autopilot.Case, i v1alpha1.Intent) []autopilot.Decision {
 		d.Metric, d.MessageID, d.Since = m, "", time.Time{}
 		for _, a := range c.Alarms {
 			if a.Metric == m {
-				d.MessageID, d.Since = a.MessageID(), a.Since()
+				d.MessageID, d.Since = a.MessageID(), a.Since(c)
 			}
 		}
 		answers = append(answers, d)
@@ -162,20 +94,8 @@ func decisionsFor(c autopilot.Case, i v1alpha1.Intent) []autopilot.Decision {
 	return answers
 }
 
-// declineReverted returns the decision on an alarm after the API server has accepted a patch and restored the old
-// value.
-func declineReverted(c autopilot.Case, d autopilot.Decision, lost v1alpha1.Change) autopilot.Decision {
-	change, _, _ := strings.Cut(d.Message, ":")
-	wait := autopilot.ContestKept
-	if lost.Kind == v1alpha1.KindVolume {
-		wait = c.RevertedSizeWait(lost, d.Evidence)
-	}
-	return d.Decline(autopilot.ReasonContested, wait,
-		"The Kubernetes API accepted the patch (%s) and restored the old value at once. Check admission policies and webhooks", change)
-}
-
-// postponed reports whether an intent that has not started is still needed.
-func postponed(v autopilot.Verdict, i *v1alpha1.Intent) bool {
+// postponed reports whether a change that has not started is still needed.
+func postponed(v autopilot.Verdict, i *v1alpha1.Change) bool {
 	return slices.ContainsFunc(v.Decisions, func(d autopilot.Decision) bool {
 		isRefused := i.Refusal != nil && i.Refusal.Reason == string(d.Reason)
 		return (d.Reason.Row().IsPostponed || isRefused) && slices.Contains(i.Metrics, d.Metric)

@@ -25,14 +25,12 @@ func Summarize(s *v1alpha1.Status) {
 	if s.MaxGB > 0 {
 		s.Summary.Max = fmt.Sprintf("%d GB", s.MaxGB)
 	}
-	if len(s.Changes) > 0 {
-		s.Summary.LastChange = truncate(summarizeChange(s.Changes[0]))
-	}
-	for _, p := range s.Intents() {
-		if p.JobTime != nil || p.AskedTime != nil && p.Refusal == nil {
-			s.Summary.LastChange = truncate(shortStep(p.Kind, p.From, p.To) + ", in progress")
-			break
+	for _, ch := range s.Changes {
+		if ch.IsPending() && (!ch.IsDecided() || ch.Refused() != nil) || isUnrequested(ch) {
+			continue
 		}
+		s.Summary.LastChange = truncate(summarizeChange(ch))
+		break
 	}
 	if len(s.Decisions) > 0 {
 		d := s.Decisions[0]
@@ -43,12 +41,12 @@ func Summarize(s *v1alpha1.Status) {
 func summarizeChange(ch v1alpha1.Change) string {
 	what := shortStep(ch.Kind, ch.From, ch.To)
 	switch {
-	case ch.Outcome == v1alpha1.OutcomeRolledBack:
-		return what + ", by the cloud"
-	case ch.By == v1alpha1.ByOther:
+	case ch.IsPending():
+		return what + ", in progress"
+	case !ch.IsDecided():
 		return what + ", by others"
-	case ch.Outcome == v1alpha1.OutcomeLost:
-		return what + ", lost"
+	case ch.Outcome != v1alpha1.OutcomeCompleted:
+		return what + ", " + strings.ToLower(string(ch.Outcome))
 	}
 	return what
 }

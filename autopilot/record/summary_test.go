@@ -20,11 +20,13 @@ func TestSummarizeNamesTheLastChangeAndDecision(t *testing.T) {
 	const volume, flavor = v1alpha1.KindVolume, v1alpha1.KindFlavor
 	grown := v1alpha1.Change{Kind: volume, By: v1alpha1.ByAutopilot, From: "40", To: "50", Outcome: v1alpha1.OutcomeCompleted}
 	byOthers, lost := grown, grown
-	byOthers.By, lost.Outcome = v1alpha1.ByOther, v1alpha1.OutcomeLost
-	asked := metav1.NewMicroTime(cases.Noon())
-	larger := &v1alpha1.Intent{Kind: flavor, From: "rds.mysql.x1.2xlarge.2.ha", To: "rds.mysql.x1.4xlarge.2.ha", AskedTime: &asked}
-	unasked := *larger
-	unasked.AskedTime = nil
+	grown.DecisionTime = new(metav1.NewMicroTime(cases.Noon()))
+	lost.DecisionTime, byOthers.By, lost.Outcome = grown.DecisionTime, v1alpha1.ByOther, v1alpha1.OutcomeLost
+	larger := v1alpha1.Change{
+		Kind: flavor, From: "rds.mysql.x1.2xlarge.2.ha", To: "rds.mysql.x1.4xlarge.2.ha", DecisionTime: grown.DecisionTime,
+	}
+	refused := larger
+	refused.Refusal = &v1alpha1.Refusal{Count: 1}
 	for _, test := range []struct {
 		name   string
 		status v1alpha1.Status
@@ -34,10 +36,8 @@ func TestSummarizeNamesTheLastChangeAndDecision(t *testing.T) {
 		{"grown", v1alpha1.Status{Changes: []v1alpha1.Change{grown, byOthers}}, v1alpha1.Summary{LastChange: "40 → 50 GB"}},
 		{"by others", v1alpha1.Status{Changes: []v1alpha1.Change{byOthers}}, v1alpha1.Summary{LastChange: "40 → 50 GB, by others"}},
 		{"lost", v1alpha1.Status{Changes: []v1alpha1.Change{lost}}, v1alpha1.Summary{LastChange: "40 → 50 GB, lost"}},
-		{"rolled back", v1alpha1.Status{Changes: []v1alpha1.Change{{Kind: flavor, By: v1alpha1.ByOther, From: "rds.pg.n1.large.2", To: "rds.pg.n1.medium.2", Outcome: v1alpha1.OutcomeRolledBack}}},
-			v1alpha1.Summary{LastChange: "n1.large.2 → n1.medium.2, by the cloud"}},
-		{"in progress", v1alpha1.Status{Pending: larger, Changes: []v1alpha1.Change{grown}}, v1alpha1.Summary{LastChange: "x1.2xlarge.2.ha → x1.4xlarge.2.ha, in progress"}},
-		{"only intended", v1alpha1.Status{Pending: &unasked, Changes: []v1alpha1.Change{grown}}, v1alpha1.Summary{LastChange: "40 → 50 GB"}},
+		{"in progress", v1alpha1.Status{Changes: []v1alpha1.Change{larger, grown}}, v1alpha1.Summary{LastChange: "x1.2xlarge.2.ha → x1.4xlarge.2.ha, in progress"}},
+		{"refused", v1alpha1.Status{Changes: []v1alpha1.Change{refused, grown}}, v1alpha1.Summary{LastChange: "40 → 50 GB"}},
 		{"decided", v1alpha1.Status{Decisions: []v1alpha1.DecisionRecord{{Reason: "CapReached", Metric: v1alpha1.MetricStorage}, {Reason: "NoData", Metric: v1alpha1.MetricCPU}}},
 			v1alpha1.Summary{LastDecision: "CapReached (storage)"}},
 		{"measured", v1alpha1.Status{MaxGB: 200, Instance: &v1alpha1.Instance{VolumeGB: 50}, Used: &v1alpha1.UsedSpace{GB: "41.4"}},
@@ -59,15 +59,12 @@ func TestSummarizeNamesTheLastChangeAndDecision(t *testing.T) {
 
 func TestOutcomeUpdatesTheSummary(t *testing.T) {
 	c, v := decided(cases.Quiet(cases.StorageAt(93)))
-	if c.Status.Summary != (v1alpha1.Summary{}) {
-		t.Errorf("before the request: %+v", c.Status.Summary)
-	}
-	done := Outcome(c, v, Followed{}, Patched{Result: PatchAccepted}).Status
-	want := v1alpha1.Summary{Volume: "100 GB", LastChange: c.Status.Pending.From + " → " + c.Status.Pending.To + " GB, in progress", LastDecision: "AlarmInForce (storage)"}
+	done := c.Status
+	want := v1alpha1.Summary{Volume: "100 GB", LastChange: v.Change.From + " → " + v.Change.To + " GB, in progress", LastDecision: "AlarmInForce (storage)"}
 	if done.Summary != want {
 		t.Errorf("%+v, want %+v", done.Summary, want)
 	}
-	done.Pending = nil
+	done.Changes = nil
 	if SetOff(&done, string(autopilot.ReasonNotEnabled), "The mode is Off", 1, cases.Noon()); done.Summary.LastChange != "" {
 		t.Errorf("turned off: %+v", done.Summary)
 	}

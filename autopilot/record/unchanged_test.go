@@ -40,7 +40,7 @@ func TestSecondCheckOfTheSameFactsStoresNothing(t *testing.T) {
 			stored := l.Status.Copy()
 			l.Case = cases.Later(l.Case, 30*time.Second)
 			v := l.round(t)
-			if v.Intent != nil || tc.condition != "" && condition(t, l.Status, tc.condition).Status != "True" {
+			if v.Change != nil || tc.condition != "" && condition(t, l.Status, tc.condition).Status != "True" {
 				t.Fatalf("%+v, conditions %+v", v, l.Status.Conditions)
 			}
 			if diff := cmp.Diff(stored, l.Status); diff != "" {

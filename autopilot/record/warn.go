@@ -66,7 +66,7 @@ func silentRules(c autopilot.Case) (found []autopilot.Warning) {
 			reports = fmt.Sprintf("%q for the storage rule", a.State)
 		}
 		found = append(found, autopilot.Warning{Reason: autopilot.ReasonRuleSilent, Message: fmt.Sprintf("Cloud Eye reports %s, although storage has been over its threshold since %s or earlier (%.1f of %d GB used). The autopilot acts on the used space. Run rds-autopilot doctor: it shows whether Cloud Eye evaluates rules",
-			reports, autopilot.TimeText(a.AlarmOverdueSince), a.Evidence.UsedGB, c.Instance.VolumeGB)})
+			reports, autopilot.TimeText(c.OverdueSince(a)), a.Evidence.UsedGB, c.Instance.VolumeGB)})
 	}
 	return found
 }

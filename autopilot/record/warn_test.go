@@ -88,8 +88,7 @@ func TestLimitedIsTrueAtACapUntilTheAlarmEnds(t *testing.T) {
 	limited := func(when string, want bool, says string) {
 		t.Helper()
 		v := verdictOf(c)
-		c.Status = Intent(c, v)
-		setLimited(&c.Status, v, c.Generation, c.Now)
+		c.Status = Outcome(c, v).Status
 		got := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionLimited)
 		if on := got.Status == "True"; on != want || !strings.Contains(got.Message, says) {
 			t.Errorf("%s: %s (%s), want %t and %q", when, got.Status, got.Message, want, says)
@@ -119,7 +118,7 @@ func TestLimitedIsTrueAtACapUntilTheAlarmEnds(t *testing.T) {
 	c.Alarms = append(c.Alarms, cases.StorageAt(115))
 	limited("a cap of flavors while storage acts", true, "above the caps of 8 vCPUs and 128 GB")
 	c.Alarms = c.Alarms[:1]
-	c.Status.Pending = nil
+	c.Status.Changes = nil
 	c.Spec.Flavor.MaxVCPUs, c.Generation = new(int32(16)), 2
 	limited("a new cap", false, "")
 }
@@ -144,7 +143,7 @@ func TestUpdateWarningsReportsAReadOnlyDatabaseAndASilentRuleOnce(t *testing.T) 
 	c := cases.Quiet(cases.StorageAt(93))
 	cases.ReadOnly(&c)
 	a := &c.Alarms[0]
-	a.State, a.AlarmOverdueSince = v1alpha1.StateOK, c.Now.Add(-15*time.Minute)
+	a.State = v1alpha1.StateOK
 	overThreshold(15 * time.Minute)(&c)
 	first := warningsOf(c, &c.Status)
 	for _, want := range []string{
@@ -160,7 +159,7 @@ func TestUpdateWarningsReportsAReadOnlyDatabaseAndASilentRuleOnce(t *testing.T) 
 	if again := warningsOf(c, &c.Status); again != "" {
 		t.Errorf("warned twice: %s", again)
 	}
-	a.AlarmOverdueSince = c.Now.Add(time.Second - 15*time.Minute)
+	overThreshold(15*time.Minute - time.Second)(&c)
 	c.Status.Warned = nil
 	if early := warningsOf(c, &c.Status); strings.Contains(early, "RuleSilent") {
 		t.Errorf("a second before the rule is overdue: %s", early)

@@ -93,7 +93,8 @@ func (p *planner) observe(ctx context.Context, t *autopilot.Target) (*decide.Pla
 	if c.Claim.By == "" || p.hasNoID { // the plan supposes an alarm, so it supposes the rule as well
 		c.Claim = v1alpha1.Claim{Holds: true}
 	}
-	c.Off = autopilot.OffFor(t, rap, rap.Status.Switch, p.options.Mode, p.options.Allowed)
+	explicit := t.Explicit(v1alpha1.Switch{}, rap.Status.Switch)
+	c.Off = autopilot.OffFor(t, rap, explicit, p.options.Mode, p.options.Allowed)
 	read := p.facts(t).Read
 	evidence := map[v1alpha1.Metric]autopilot.Evidence{}
 	if c.Instance != nil {

@@ -126,7 +126,8 @@ func (b *batcher) send(ctx context.Context, x *batch, period int) {
 }
 
 // readEach reads series in one request. If the cloud rejects that request, or if its answer cannot be decoded, readEach
-// reads each series alone. failed has the error of each series that could not be read.
+// reads each series alone, because one of them may be the reason. If the first three are rejected as well, the request
+// itself is the problem. failed has the error of each series that could not be read.
 func readEach(series []Series, request func([]Series) (map[Series][]autopilot.Point, error),
 ) (found map[Series][]autopilot.Point, failed map[Series]error) {
 	failed = make(map[Series]error)
@@ -134,17 +135,16 @@ func readEach(series []Series, request func([]Series) (map[Series][]autopilot.Po
 		return safely(func() (map[Series][]autopilot.Point, error) { return request(series) })
 	}
 	found, err := read(series)
-	switch {
-	case err == nil:
+	if err == nil {
 		return found, nil
-	case len(series) == 1 || !isRejected(err) && !isUndecodable(err):
-		for _, s := range series {
-			failed[s] = err
-		}
-		return nil, failed
 	}
+	isAlone := len(series) == 1 || !isRejected(err) && !isUndecodable(err)
 	found = make(map[Series][]autopilot.Point, len(series))
-	for _, s := range series {
+	for i, s := range series {
+		if isAlone || i == 3 && len(failed) == 3 {
+			isAlone, failed[s] = true, err
+			continue
+		}
 		points, err := read([]Series{s})
 		if err != nil {
 			failed[s] = err
@@ -154,14 +154,17 @@ func readEach(series []Series, request func([]Series) (map[Series][]autopilot.Po
 	return found, failed
 }
 
-// isRejected reports whether the cloud rejects the content of a request. It does not if the cloud is unavailable, or if
-// the credentials or the rate are the problem, because that would be the same for each part of the request.
+// isRejected reports whether the cloud has answered a request, but not with data. It has not if it cannot be reached, or
+// if the login or the rate is the problem, because that would be the same for each part of the request.
 func isRejected(err error) bool {
 	e, ok := errors.AsType[*Error](err)
-	if !ok || errors.Is(err, ErrUnavailable) {
-		return false
-	}
-	return e.Status >= 400 && e.Status < 500 && e.Status != http.StatusUnauthorized && e.Status != http.StatusForbidden
+	return ok && e.Status >= 400 && e.Status != http.StatusUnauthorized && e.Status != http.StatusTooManyRequests &&
+		e.Status != http.StatusServiceUnavailable
+}
+
+// isOutage reports whether an error is the same for every series, so that no other one needs to be tried.
+func isOutage(err error) bool {
+	return errors.Is(err, ErrUnavailable) && !isRejected(err) && !isUndecodable(err)
 }
 
 // isUndecodable reports whether an answer holds something that is no JSON, such as NaN, or a value of another type,

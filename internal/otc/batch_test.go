@@ -142,11 +142,12 @@ func TestBatcherReadsTheOtherSeriesOfARejectedRequest(t *testing.T) {
 		err           error
 		failed, calls int
 	}{
-		"one series is rejected":         {&Error{Status: http.StatusBadRequest}, 1, 11},
-		"a proxy answers with its page":  {&json.SyntaxError{Offset: 1}, 10, 1},
-		"the connection ends too early":  {io.ErrUnexpectedEOF, 10, 1},
-		"the cloud is unavailable":       {&Error{Status: http.StatusServiceUnavailable}, 10, 1},
-		"the credentials do not suffice": {&Error{Status: http.StatusForbidden}, 10, 1},
+		"one series is rejected":        {&Error{Status: http.StatusBadRequest}, 1, 11},
+		"a proxy answers with its page": {&json.SyntaxError{Offset: 1}, 10, 1},
+		"the connection ends too early": {io.ErrUnexpectedEOF, 10, 1},
+		"the cloud is unavailable":      {&Error{Status: http.StatusServiceUnavailable}, 10, 1},
+		"a series is not permitted":     {&Error{Status: http.StatusForbidden}, 1, 11},
+		"the login is refused":          {&Error{Status: http.StatusUnauthorized}, 10, 1},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			c, calls := newCloudEye(), 0

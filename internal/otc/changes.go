@@ -36,7 +36,7 @@ const (
 // The error wraps autopilot.ErrConflict if the instance has another flavor than the intent starts from, and
 // autopilot.ErrNotRequested if a step before the request failed. It is an autopilot.RefusedError if the cloud refuses,
 // or if the instance is not ready. After any other error, the change may have begun.
-func (c *Cloud) Change(ctx context.Context, instanceID string, i v1alpha1.Intent) (jobID string, err error) {
+func (c *Cloud) Change(ctx context.Context, instanceID string, i v1alpha1.Change) (jobID string, err error) {
 	inst, err := c.readInstance(ctx, instanceID)
 	if err != nil {
 		return "", fmt.Errorf("%w: read instance %s: %w", autopilot.ErrNotRequested, instanceID, err)

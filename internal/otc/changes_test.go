@@ -18,12 +18,12 @@ import (
 
 // A change may have begun if its request was sent, also if the answer is missing.
 func TestChangeReturnsWhetherTheRequestWasSent(t *testing.T) {
-	larger := v1alpha1.Intent{Kind: v1alpha1.KindVolume, From: "100", To: "110"}
-	other := v1alpha1.Intent{Kind: v1alpha1.KindFlavor, From: "rds.mysql.n1.xlarge.4", To: "rds.mysql.n1.2xlarge.4"}
+	larger := v1alpha1.Change{Kind: v1alpha1.KindVolume, From: "100", To: "110"}
+	other := v1alpha1.Change{Kind: v1alpha1.KindFlavor, From: "rds.mysql.n1.xlarge.4", To: "rds.mysql.n1.2xlarge.4"}
 	notRequested := func(err error) bool { return errors.Is(err, autopilot.ErrNotRequested) }
 	for name, tc := range map[string]struct {
 		failing string // operation that gets no answer
-		intent  v1alpha1.Intent
+		intent  v1alpha1.Change
 		status  string
 		is      func(error) bool
 		posts   int
@@ -38,7 +38,7 @@ func TestChangeReturnsWhetherTheRequestWasSent(t *testing.T) {
 			return refused && refusal.Reason == autopilot.ReasonInstanceBusy
 		}, 0},
 		"the instance has another flavor": {"", other, "", func(err error) bool { return errors.Is(err, autopilot.ErrConflict) }, 0},
-		"an intent of another version":    {"", v1alpha1.Intent{Kind: "Throughput"}, "", notRequested, 0},
+		"an intent of another version":    {"", v1alpha1.Change{Kind: "Throughput"}, "", notRequested, 0},
 		"requested":                       {"", larger, "", func(err error) bool { return err == nil }, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -74,7 +74,7 @@ func TestJobHasItsEnd(t *testing.T) {
 		r := newReads(t, 5, simcloud.Options{Settings: simcloud.Settings{EnlargeDuration: time.Minute}})
 		id := r.add(t, 1)[0]
 		begin := time.Now()
-		job, err := r.Change(t.Context(), id, v1alpha1.Intent{Kind: v1alpha1.KindVolume, From: "100", To: "110"})
+		job, err := r.Change(t.Context(), id, v1alpha1.Change{Kind: v1alpha1.KindVolume, From: "100", To: "110"})
 		if err != nil {
 			t.Fatal(err)
 		}

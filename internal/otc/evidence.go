@@ -4,6 +4,7 @@ package otc
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -52,6 +53,7 @@ func (c *Cloud) usedSpaceOfAny(ctx context.Context, metric autopilot.MetricRow, 
 		return autopilot.Evidence{}, err
 	}
 	tried := map[Series]bool{}
+	var unread error
 	for _, dimension := range []string{w.Dimension, "", ofNode + ":" + inst.Primary} {
 		of, err := series(inst, dimension)
 		if err != nil {
@@ -59,12 +61,14 @@ func (c *Cloud) usedSpaceOfAny(ctx context.Context, metric autopilot.MetricRow, 
 		}
 		if s := of(metric.UsedGB); !tried[s] && s.Value != "" {
 			tried[s] = true
-			if e, err := c.usedSpace(ctx, metric, of, inst.VolumeGB, w); err != nil || e.Present() {
+			e, err := c.usedSpace(ctx, metric, of, inst.VolumeGB, w)
+			if e.Present() || isOutage(err) {
 				return e, err
 			}
+			unread = errors.Join(unread, err)
 		}
 	}
-	return autopilot.Evidence{}, nil
+	return autopilot.Evidence{}, unread
 }
 
 // series returns a function that names the series of a metric on a dimension, as name:value; empty means the dimension
@@ -81,18 +85,20 @@ func series(inst autopilot.Instance, dimension string) (func(metric string) Seri
 	return func(metric string) Series { return Series{Metric: metric, Dimension: name, Value: value} }, nil
 }
 
+// usedSpace returns the newest used space on one dimension. A series that cannot be read, or that has nothing that can be
+// true, does not hide the percentage and the size.
 func (c *Cloud) usedSpace(ctx context.Context, metric autopilot.MetricRow, of func(string) Series, volumeGB int,
 	w autopilot.EvidenceRequest) (autopilot.Evidence, error) {
-	points, err := c.points.get(ctx, rawPeriod, []Series{of(metric.UsedGB)}, w.NotBefore)
-	if err != nil {
-		return autopilot.Evidence{}, err
+	points, unread := c.points.get(ctx, rawPeriod, []Series{of(metric.UsedGB)}, w.NotBefore)
+	if isOutage(unread) {
+		return autopilot.Evidence{}, unread
 	}
 	most := float64(volumeGB)
 	if used := c.credible(points[of(metric.UsedGB)], rawPeriod, most); len(used) > 0 {
 		newest := used[len(used)-1]
 		return autopilot.Evidence{Time: newest.Time, UsedGB: newest.Value}, nil
 	}
-	points, err = c.points.get(ctx, rawPeriod, []Series{of(metric.CloudEye), of(metric.TotalGB)}, w.NotBefore)
+	points, err := c.points.get(ctx, rawPeriod, []Series{of(metric.CloudEye), of(metric.TotalGB)}, w.NotBefore)
 	if err != nil {
 		return autopilot.Evidence{}, err
 	}
@@ -104,7 +110,7 @@ func (c *Cloud) usedSpace(ctx context.Context, metric autopilot.MetricRow, of fu
 			return autopilot.Evidence{Time: percent.Time, UsedGB: percent.Value / 100 * totals[i].Value}, nil
 		}
 	}
-	return autopilot.Evidence{}, nil
+	return autopilot.Evidence{}, unread
 }
 
 // credible returns the datapoints of a period in seconds that may be evidence, oldest first: those that are recent and

@@ -5,6 +5,7 @@ package otc
 import (
 	"context"
 	"net/http"
+	"strings"
 	"time"
 
 	sdk "github.com/opentelekomcloud/gophertelekomcloud/openstack/rds/v3/flavors"
@@ -19,15 +20,27 @@ const catalogueUsableFor = 5 * time.Minute
 // release is an engine in one version.
 type release struct{ engine, version string }
 
-// Catalogue returns the flavors of the instance's engine and version, at most five minutes old. While the cloud does
-// not answer, it returns the last catalogue, however old. Callers must not modify the result.
-func (c *Cloud) Catalogue(ctx context.Context, inst autopilot.Instance) ([]flavors.Flavor, error) {
-	key := release{inst.Engine, inst.Version}
-	catalogue, err := c.catalogues.Get(ctx, key, c.now().Add(-catalogueUsableFor))
-	if last, ok := c.catalogues.Last(key); err != nil && ok {
-		return last.Value, nil
+// Catalogue returns the flavors of the instance's engine and version, at most five minutes old. An instance may report a
+// minor version that the catalogue does not have, such as 8.0.28 for 8.0. While the cloud does not answer, Catalogue
+// returns the last one, however old. Callers must not modify the result.
+func (c *Cloud) Catalogue(ctx context.Context, inst autopilot.Instance) (catalogue []flavors.Flavor, err error) {
+	for version, more := inst.Version, true; more; version, more = withoutMinor(version) {
+		key := release{inst.Engine, version}
+		catalogue, err = c.catalogues.Get(ctx, key, c.now().Add(-catalogueUsableFor))
+		if last, ok := c.catalogues.Last(key); err != nil && ok {
+			catalogue, err = last.Value, nil
+		}
+		if err != nil || len(catalogue) > 0 {
+			break
+		}
 	}
 	return catalogue, err
+}
+
+// withoutMinor returns a version without its last number, and false if it has only one.
+func withoutMinor(version string) (string, bool) {
+	i := strings.LastIndexByte(version, '.')
+	return version[:max(i, 0)], i > 0
 }
 
 // ListFlavors lists the catalogue of an engine and version (RDS api: querying_database_specifications.rst).

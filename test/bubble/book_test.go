@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -28,14 +27,6 @@ import (
 
 // The tests of this file follow the book of changes, the switch, and values that are missing. Each is a history that the
 // swarm draws too rarely.
-
-// red skips a test that today's service does not pass. RED=1 runs it.
-func red(t *testing.T) {
-	t.Helper()
-	if os.Getenv("RED") == "" {
-		t.Skip("the service does not pass it yet")
-	}
-}
 
 // jobs returns the changes of an instance that the cloud has begun, by name.
 func (f *fleet) jobs(id, name string) (all []simcloud.Job) {
@@ -140,7 +131,6 @@ func (f *fleet) condition(db, kind string) metav1.Condition {
 
 // Row 1.
 func TestFlavorJobsThatFailCountForBudgetAndCooldown(t *testing.T) {
-	red(t)
 	inFleet(t, simcloud.Settings{}, func(f *fleet) {
 		id := f.databaseWithoutRds("default", "db", smallInstance())
 		f.start(applyCloud())
@@ -153,7 +143,6 @@ func TestFlavorJobsThatFailCountForBudgetAndCooldown(t *testing.T) {
 
 // Row 2.
 func TestSwitchIsOnWhenTrueComesWhileTheRulesAreBeingRemoved(t *testing.T) {
-	red(t)
 	inFleet(t, simcloud.Settings{}, func(f *fleet) {
 		f.start(often)
 		f.database("default", "db", smallInstance())
@@ -172,7 +161,6 @@ func TestSwitchIsOnWhenTrueComesWhileTheRulesAreBeingRemoved(t *testing.T) {
 
 // Row 3. Kubernetes' garbage collector deletes the former RdsAutopilot after the Rds was made again.
 func TestRdsThatIsMadeAgainWithTrueGetsItsAutopilot(t *testing.T) {
-	red(t)
 	for _, collected := range []time.Duration{time.Second, 3 * time.Second, 20 * time.Second} {
 		t.Run(collected.String(), func(t *testing.T) {
 			inFleet(t, simcloud.Settings{}, func(f *fleet) {
@@ -197,7 +185,6 @@ func TestRdsThatIsMadeAgainWithTrueGetsItsAutopilot(t *testing.T) {
 // Row 5. The cloud begins a change two minutes after the request, whose answer was lost, or after which the process was
 // killed. Meanwhile that flavor looks sold out.
 func TestFlavorWithoutAnAnswerIsNotRequestedASecondTime(t *testing.T) {
-	red(t)
 	for name, killed := range map[string]bool{"lost answer": false, "kill": true} {
 		t.Run(name, func(t *testing.T) {
 			inFleet(t, simcloud.Settings{}, func(f *fleet) {
@@ -259,7 +246,6 @@ func TestFlavorWithoutAnAnswerIsNotRequestedASecondTime(t *testing.T) {
 
 // Row 14. Three databases, as many as --max-flavor-changes allows, are turned off as soon as their change is stored.
 func TestChangeThatIsTurnedOffBeforeItsRequestHoldsNoPlace(t *testing.T) {
-	red(t)
 	inFleet(t, simcloud.Settings{}, func(f *fleet) {
 		load := simcloud.Instance{Flavor: twoVCPUs, VolumeGB: 100, Workload: simcloud.Workload{UsedGB: 10, CPUDemand: 1.95}}
 		off := map[string]bool{}
@@ -291,7 +277,6 @@ func TestChangeThatIsTurnedOffBeforeItsRequestHoldsNoPlace(t *testing.T) {
 
 // Row 20.
 func TestUsedSpaceIsJudgedByTheSizeAtItsTime(t *testing.T) {
-	red(t)
 	inFleet(t, simcloud.Settings{}, func(f *fleet) {
 		in := f.armed(flags{sweep: time.Minute, recheck: 30 * time.Second}, instance(twoVCPUs, 100, 80))
 		time.Sleep(20 * time.Minute)
@@ -313,7 +298,6 @@ func TestUsedSpaceIsJudgedByTheSizeAtItsTime(t *testing.T) {
 
 // Row 22. Only the percentage has data, and percentage × size is a little less than the limit.
 func TestReadOnlyLimitIsComparedWithATolerance(t *testing.T) {
-	red(t)
 	for size, want := range map[int]int{190: 220} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
 			inFleet(t, simcloud.Settings{HideStorageFull: true, Odd: simcloud.Odd{NoUsedSpace: true}}, func(f *fleet) {
@@ -330,11 +314,10 @@ func TestReadOnlyLimitIsComparedWithATolerance(t *testing.T) {
 
 // Row 23. The data is ten minutes late.
 func TestDatabaseInStorageFullGrowsBeforeItsDataShowsIt(t *testing.T) {
-	red(t)
 	inFleet(t, simcloud.Settings{MetricDelay: 10 * time.Minute}, func(f *fleet) {
 		in := f.armed(flags{sweep: time.Minute, recheck: 30 * time.Second}, instance(twoVCPUs, 100, 70))
 		time.Sleep(30 * time.Minute)
-		f.uses(in.ID, 95)
+		f.uses(in.ID, 96)
 		time.Sleep(4 * time.Minute)
 		if got := f.requested("db").volumeGB; got != 120 || f.hasDecision("db", "BelowThreshold") {
 			f.t.Errorf("the service requests %d GB, want 120; the decisions are %+v", got, f.autopilot("default", "db").Status.Decisions)
@@ -344,7 +327,6 @@ func TestDatabaseInStorageFullGrowsBeforeItsDataShowsIt(t *testing.T) {
 
 // Row 24.
 func TestMeasurementOfTheFutureMakesADatabaseReadOnlyNow(t *testing.T) {
-	red(t)
 	inFleet(t, simcloud.Settings{HideStorageFull: true}, func(f *fleet) {
 		in := f.database("default", "db", instance(twoVCPUs, 100, 50))
 		f.patch(f.rdss("default"), "db", `{"spec":{"autopilot":null}}`)
@@ -386,7 +368,6 @@ func (f *fleet) applyFlavor(id, flavor string) {
 
 // Row 6.
 func TestFlavorThatIsTakenBackIsContestedForSevenDays(t *testing.T) {
-	red(t)
 	inFleet(t, simcloud.Settings{}, func(f *fleet) {
 		f.start(flags{sweep: 20 * time.Minute, recheck: 30 * time.Second})
 		in, next := f.changedFlavor(1.95)
@@ -410,7 +391,6 @@ func TestFlavorThatIsTakenBackIsContestedForSevenDays(t *testing.T) {
 
 // Row 7.
 func TestInstanceWithAMinorVersionGetsALargerFlavor(t *testing.T) {
-	red(t)
 	for _, flavor := range []string{twoVCPUs, twoVCPUs + ".ha"} {
 		t.Run(flavor, func(t *testing.T) {
 			inFleet(t, simcloud.Settings{MinorVersions: true}, func(f *fleet) {
@@ -429,7 +409,6 @@ func TestInstanceWithAMinorVersionGetsALargerFlavor(t *testing.T) {
 
 // Row 8.
 func TestFlavorThatTheAPIServerRefusedCountsForNothing(t *testing.T) {
-	red(t)
 	inFleet(t, simcloud.Settings{}, func(f *fleet) {
 		in := f.armed(often, smallInstance())
 		f.kube.SetAdmit(func(w simkube.Write) error {
@@ -466,7 +445,6 @@ func TestFlavorThatTheAPIServerRefusedCountsForNothing(t *testing.T) {
 
 // Row 9.
 func TestFormerRdsOfThatNameSaysNothingAboutTheNextOne(t *testing.T) {
-	red(t)
 	inFleet(t, simcloud.Settings{}, func(f *fleet) {
 		in := f.armed(often, smallInstance())
 		f.setSwitch("db", "false")
@@ -480,7 +458,6 @@ func TestFormerRdsOfThatNameSaysNothingAboutTheNextOne(t *testing.T) {
 
 // Row 10.
 func TestNothingOfADatabaseThatIsOffIsPending(t *testing.T) {
-	red(t)
 	inFleet(t, simcloud.Settings{}, func(f *fleet) {
 		s := f.start(often)
 		in := f.database("default", "db", instance(twoVCPUs, 100, 50))
@@ -509,7 +486,6 @@ func TestNothingOfADatabaseThatIsOffIsPending(t *testing.T) {
 
 // Row 11.
 func TestContestEndsWhenAPersonChoosesALargerFlavor(t *testing.T) {
-	red(t)
 	inFleet(t, simcloud.Settings{}, func(f *fleet) {
 		f.start(often)
 		in, next := f.changedFlavor(1.95)
@@ -528,7 +504,6 @@ func TestContestEndsWhenAPersonChoosesALargerFlavor(t *testing.T) {
 
 // Row 12.
 func TestNothingIsInProgressAfterTheInstanceHasLeftTheCloud(t *testing.T) {
-	red(t)
 	inFleet(t, simcloud.Settings{EnlargeDuration: 30 * time.Minute}, func(f *fleet) {
 		s := f.start(often)
 		in := f.database("default", "db", smallInstance())
@@ -550,7 +525,6 @@ func TestNothingIsInProgressAfterTheInstanceHasLeftTheCloud(t *testing.T) {
 
 // Row 13.
 func TestReplicaOfUnknownSizeDecidesNothing(t *testing.T) {
-	red(t)
 	inFleet(t, simcloud.Settings{}, func(f *fleet) {
 		f.start(often)
 		in := f.database("default", "db", instance("rds.pg.n1.large.4", 100, 10))
@@ -565,7 +539,6 @@ func TestReplicaOfUnknownSizeDecidesNothing(t *testing.T) {
 
 // Rows 4, 15 and 16: a series that cannot be read or cannot be true counts for itself alone.
 func TestFaultySeriesAffectsOnlyWhatNeedsIt(t *testing.T) {
-	red(t)
 	for name, tc := range map[string]struct {
 		metric string
 		fault  simcloud.SeriesFault
@@ -605,7 +578,6 @@ func TestFaultySeriesAffectsOnlyWhatNeedsIt(t *testing.T) {
 
 // Row 15. A batch that contains the series of one database is refused.
 func TestBatchThatIsRefusedIsReadOneByOne(t *testing.T) {
-	red(t)
 	for _, status := range []int{http.StatusForbidden, http.StatusInternalServerError} {
 		t.Run(http.StatusText(status), func(t *testing.T) {
 			inFleet(t, simcloud.Settings{}, func(f *fleet) {
@@ -644,7 +616,6 @@ func TestBatchThatIsRefusedIsReadOneByOne(t *testing.T) {
 
 // Row 17.
 func TestSizeThatBecomesKnownIsNoChange(t *testing.T) {
-	red(t)
 	inFleet(t, simcloud.Settings{}, func(f *fleet) {
 		in := f.database("default", "db", simcloud.Instance{Flavor: twoVCPUs, VolumeGB: 100, Workload: simcloud.Workload{UsedGB: 10}, Omits: []string{"size"}})
 		f.start(often)
@@ -659,7 +630,6 @@ func TestSizeThatBecomesKnownIsNoChange(t *testing.T) {
 
 // Row 19.
 func TestSizeOfAPersonIsNoStepOfOurs(t *testing.T) {
-	red(t)
 	inFleet(t, simcloud.Settings{}, func(f *fleet) {
 		in := f.database("default", "db", instance(twoVCPUs, 100, 50))
 		f.patch(f.rdss("default"), "db", `{"spec":{"autopilot":null}}`)

@@ -325,16 +325,19 @@ func (d *database) judgeBusy(in simcloud.Instance) {
 	}
 	all := d.since(needs)
 	cpu, memory := *s.CPU.Enabled, *s.Memory.Enabled
+	cpuMay, memoryMay := false, false // be in alarm beside the other, so that the flavor must have more of both
 	for _, t := range all {
 		if t.seemsReadOnly || isOver(t.sizeGB, t.usedGB, int(p.spec.Storage.ThresholdPercent)) || t.flavor != in.Flavor {
 			return
 		}
 		cpu, memory = cpu && t.cpu > float64(s.CPU.ThresholdPercent)+1, memory && t.memory > float64(s.Memory.ThresholdPercent)+1
+		cpuMay = cpuMay || *s.CPU.Enabled && t.cpu > float64(s.CPU.ThresholdPercent)-1
+		memoryMay = memoryMay || *s.Memory.Enabled && t.memory > float64(s.Memory.ThresholdPercent)-1
 	}
 	for _, code := range d.w.siblings(in) {
 		f := d.w.flavors[code]
 		until, isSoldOut := d.w.soldOut.Load(code)
-		isLarger := f.Family() == d.w.flavors[in.Flavor].Family() && f.VCPUs >= in.VCPUs && f.MemoryGB >= in.MemoryGB && (!cpu || f.VCPUs > in.VCPUs) && (!memory || f.MemoryGB > in.MemoryGB)
+		isLarger := f.Family() == d.w.flavors[in.Flavor].Family() && f.VCPUs >= in.VCPUs && f.MemoryGB >= in.MemoryGB && (!cpuMay || f.VCPUs > in.VCPUs) && (!memoryMay || f.MemoryGB > in.MemoryGB)
 		if len(all) >= int(needs/tick) && (cpu || memory) && isLarger && (!isSoldOut || time.Since(until.(time.Time)) > needs) &&
 			f.VCPUs <= int(valueOr(s.MaxVCPUs, int32(4*d.capFrom.VCPUs))) && f.MemoryGB <= int(valueOr(s.MaxMemoryGB, int32(4*d.capFrom.MemoryGB))) {
 			d.reported["busy"] = true
@@ -522,8 +525,12 @@ func (w *swarm) judgeSettled() {
 		}
 		// The cloud may refuse every change of a full instance.
 		mayStart := in.Status == simcloud.StatusActive && writable && p.on && w.at() > w.refused+time.Hour
+		d.mu.Lock()
+		spec := d.specGB
+		d.mu.Unlock()
 		for _, c := range d.stored() {
-			if time.Since(c.decided) > 2*time.Hour && mayStart {
+			isWanted := c.kind == string(v1alpha1.KindVolume) && strconv.Itoa(spec) == c.to && p.spec.Apply == v1alpha1.ApplyCloud
+			if time.Since(c.decided) > 2*time.Hour && mayStart && !isWanted { // a refused size stays while the Rds requests it
 				once("pending", "pending since %v: %s → %s", time.Since(c.decided).Round(time.Minute), c.kind, c.to)
 			}
 		}

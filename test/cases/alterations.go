@@ -22,7 +22,8 @@ func Both(f, g Alteration) Alteration { return func(c *autopilot.Case) { f(c); g
 // PendingVolume returns the alteration that the Rds requests 110 GB, as we decided that long ago.
 func PendingVolume(age time.Duration) Alteration {
 	return func(c *autopilot.Case) {
-		c.Wanted.VolumeGB, c.Status.Pending = 110, IntentTo(v1alpha1.KindVolume, "100", "110", age)
+		c.Wanted.VolumeGB = 110
+		AddPending(&c.Status, PendingTo(v1alpha1.KindVolume, "100", "110", age))
 	}
 }
 
@@ -30,7 +31,7 @@ func PendingVolume(age time.Duration) Alteration {
 func PendingFlavor(age time.Duration) Alteration {
 	return func(c *autopilot.Case) {
 		c.Wanted.Flavor = "rds.mysql.n1.4xlarge.4"
-		c.Status.Pending = IntentTo(v1alpha1.KindFlavor, "rds.mysql.n1.2xlarge.4", c.Wanted.Flavor, age)
+		AddPending(&c.Status, PendingTo(v1alpha1.KindFlavor, "rds.mysql.n1.2xlarge.4", c.Wanted.Flavor, age))
 	}
 }
 
@@ -46,8 +47,9 @@ func CloudRefuses(pending Alteration, r autopilot.Reason) Alteration {
 		case autopilot.CloudUnreachable:
 			wait = 10 * time.Second
 		}
-		c.Status.Pending.AskedTime = &c.Status.Pending.DecisionTime // by a patch of the Rds
-		c.Status.Pending.Refusal = &v1alpha1.Refusal{
+		ch := &c.Status.Changes[0]
+		ch.RequestTime = ch.DecisionTime // by a patch of the Rds
+		ch.Refusal = &v1alpha1.Refusal{
 			Count: 1, Time: Ago(0), NextTime: new(Ago(-wait)), Reason: string(r), Message: "in its words",
 		}
 	}
@@ -59,7 +61,8 @@ func RunningFor(d time.Duration) Alteration {
 		PendingVolume(d)(c)
 		began := Ago(d)
 		c.Spec.Apply, c.Instance.Status = v1alpha1.ApplyCloud, "MODIFYING"
-		c.Status.Pending.JobID, c.Status.Pending.JobTime, c.Status.Pending.AskedTime = "j1", &began, &began
+		ch := &c.Status.Changes[0]
+		ch.JobID, ch.StartTime, ch.RequestTime = "j1", &began, &began
 	}
 }
 
@@ -152,8 +155,9 @@ func Changed(age time.Duration, percent string) Alteration {
 		at := Ago(age)
 		c.Status.Changes = append(c.Status.Changes, v1alpha1.Change{
 			Kind: v1alpha1.KindFlavor, By: v1alpha1.ByAutopilot, From: "rds.mysql.n1.xlarge.4", To: "rds.mysql.n1.2xlarge.4",
-			Metrics: []v1alpha1.Metric{v1alpha1.MetricCPU}, ValuePercent: percent, DecisionTime: &at, CompletionTime: at,
-			Outcome: v1alpha1.OutcomeCompleted,
+			Metrics: []v1alpha1.Metric{v1alpha1.MetricCPU}, ValuePercent: percent, DecisionTime: &at, RequestTime: &at,
+			CompletionTime: at,
+			Outcome:        v1alpha1.OutcomeCompleted,
 		})
 	}
 }
@@ -169,12 +173,17 @@ func MadeSmaller(age time.Duration) Alteration {
 	}
 }
 
-// RolledBack returns the alteration that the cloud reverted our flavor that long ago although the Rds requested it. The
+// RolledBack returns the alteration that the cloud reverted our flavor that long ago although the Rds requests it. The
 // flavor of the instance does not change.
 func RolledBack(age time.Duration) Alteration {
 	return func(c *autopilot.Case) {
+		for i, ch := range c.Status.Changes {
+			if ch.IsDecided() && ch.Kind == v1alpha1.KindFlavor {
+				c.Status.Changes[i].Outcome, c.Status.Changes[i].CompletionTime = v1alpha1.OutcomeReverted, Ago(age)
+				break
+			}
+		}
 		MadeSmaller(age)(c)
-		c.Status.Changes[0].Outcome = v1alpha1.OutcomeRolledBack
 	}
 }
 
@@ -194,6 +203,6 @@ func LostVolume(c *autopilot.Case) {
 
 // RefusedPatch is the alteration that the API server refused the patch of our size half a minute ago.
 func RefusedPatch(c *autopilot.Case) {
-	c.Status.Pending = IntentTo(v1alpha1.KindVolume, "100", "110", time.Minute)
-	c.Status.Pending.Refusal = &v1alpha1.Refusal{Count: 1, Time: Ago(30 * time.Second), Message: "not on Fridays"}
+	AddPending(&c.Status, PendingTo(v1alpha1.KindVolume, "100", "110", time.Minute))
+	c.Status.Changes[0].Refusal = &v1alpha1.Refusal{Count: 1, Time: Ago(30 * time.Second), Message: "not on Fridays"}
 }

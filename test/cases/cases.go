@@ -138,12 +138,17 @@ func MeasuredAgo(a autopilot.Alarm, age time.Duration) autopilot.Alarm {
 	return a
 }
 
-// IntentTo returns a change that was decided that long ago for storage.
-func IntentTo(kind v1alpha1.ChangeKind, from, to string, age time.Duration) *v1alpha1.Intent {
-	return &v1alpha1.Intent{
-		Kind: kind, From: from, To: to, DecisionTime: Ago(age), EvidenceTime: Ago(age),
+// PendingTo returns a pending change of ours that was decided that long ago for storage.
+func PendingTo(kind v1alpha1.ChangeKind, from, to string, age time.Duration) *v1alpha1.Change {
+	return &v1alpha1.Change{
+		Kind: kind, By: v1alpha1.ByAutopilot, From: from, To: to, DecisionTime: new(Ago(age)), EvidenceTime: new(Ago(age)),
 		Metrics: []v1alpha1.Metric{v1alpha1.MetricStorage},
 	}
+}
+
+// AddPending enters a pending change into a status, as the newest.
+func AddPending(s *v1alpha1.Status, ch *v1alpha1.Change) {
+	s.Changes = append([]v1alpha1.Change{*ch}, s.Changes...)
 }
 
 // CompletedFlavor returns a change of flavor that was completed that long ago.
@@ -158,6 +163,6 @@ func CompletedFlavor(age time.Duration) v1alpha1.Change {
 func GrownVolume(from, to string, age time.Duration) v1alpha1.Change {
 	return v1alpha1.Change{
 		Kind: v1alpha1.KindVolume, By: v1alpha1.ByAutopilot, From: from, To: to, Outcome: v1alpha1.OutcomeCompleted,
-		CompletionTime: Ago(age),
+		DecisionTime: new(Ago(age)), RequestTime: new(Ago(age)), CompletionTime: Ago(age),
 	}
 }

@@ -98,7 +98,7 @@ func (g gitops) grow(t *testing.T, db *world.DB) {
 	}
 	_, err := db.WaitAutopilot(world.Within(t), "the cloud has both", func(a *v1alpha1.RdsAutopilot) bool {
 		in := db.Instance()
-		return in.VolumeGB == 50 && in.Flavor == largeFlavor && a.Status.Pending == nil && a.Status.Overtaken == nil
+		return in.VolumeGB == 50 && in.Flavor == largeFlavor && len(a.Status.PendingChanges()) == 0
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -63,7 +63,7 @@ func TestChangeOfTheApplyModeKeepsTheAlarms(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := db.WaitAutopilot(ctx, fmt.Sprintf("it has %d GB %s", step.toGB, step.how), func(a *v1alpha1.RdsAutopilot) bool {
-			return a.Status.Pending == nil && a.Status.Instance.VolumeGB == int32(step.toGB) && db.Instance().VolumeGB == step.toGB &&
+			return len(a.Status.PendingChanges()) == 0 && a.Status.Instance.VolumeGB == int32(step.toGB) && db.Instance().VolumeGB == step.toGB &&
 				state(a, v1alpha1.MetricStorage) == v1alpha1.StateOK && world.Armed(a)
 		})
 		if err != nil {

@@ -77,7 +77,7 @@ func TestSignedAlarmsGrowDatabases(t *testing.T) {
 		{memory, v1alpha1.KindFlavor, v1alpha1.MetricMemory, "rds.pg.n1.large.4", "rds.pg.n1.xlarge.4", 100, "rds.pg.n1.xlarge.4"},
 	} {
 		a, err := tc.db.WaitAutopilot(ctx, "the change is completed and the alarm is over", func(a *v1alpha1.RdsAutopilot) bool {
-			return len(a.Status.Changes) > 0 && a.Status.Pending == nil && state(a, tc.metric) == v1alpha1.StateOK
+			return len(a.Status.Changes) > 0 && len(a.Status.PendingChanges()) == 0 && state(a, tc.metric) == v1alpha1.StateOK
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -141,7 +141,7 @@ func TestInstallUpgradeOffUninstall(t *testing.T) {
 		t.Fatal(err)
 	}
 	grown, err := asked.WaitAutopilot(world.Within(t), "the growth is completed", func(a *v1alpha1.RdsAutopilot) bool {
-		return len(a.Status.Changes) > 0 && a.Status.Pending == nil
+		return len(a.Status.Changes) > 0 && len(a.Status.PendingChanges()) == 0
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -94,7 +94,7 @@ func applied(ctx context.Context, db *world.DB, p plan) error {
 		return err
 	}
 	_, err = db.WaitAutopilot(ctx, "the change is recorded as completed", func(a *v1alpha1.RdsAutopilot) bool {
-		return a.Status.Pending == nil && len(a.Status.Changes) > 0 && a.Status.Changes[0].Outcome == v1alpha1.OutcomeCompleted
+		return len(a.Status.Changes) > 0 && a.Status.Changes[0].Outcome == v1alpha1.OutcomeCompleted
 	})
 	return err
 }
@@ -134,8 +134,8 @@ func once(ctx context.Context, db *world.DB, p plan) error {
 	}
 	in := db.Instance()
 	switch {
-	case len(a.Status.Changes) != 1 || a.Status.Changes[0].By != v1alpha1.ByAutopilot || a.Status.Pending != nil:
-		return fmt.Errorf("%s: want one change that is completed, got %d; pending: %v", p.Name, len(a.Status.Changes), a.Status.Pending != nil)
+	case len(a.Status.Changes) != 1 || a.Status.Changes[0].By != v1alpha1.ByAutopilot || a.Status.Changes[0].IsPending():
+		return fmt.Errorf("%s: want one change that is completed, got %+v", p.Name, a.Status.Changes)
 	case !p.asks(r) || in.VolumeGB != p.volumeGB || in.Flavor != p.flavor:
 		return fmt.Errorf("%s: the Rds asks for %d GB and %s, the cloud has %s", p.Name, r.Spec.VolumeSize, r.Spec.FlavorRef, size(in))
 	}

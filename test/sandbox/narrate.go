@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -187,11 +186,10 @@ func (n narrator) changed(old, now *otcv1.Rds) {
 	}
 }
 
-// intended prints an intent as it is stored, which is before anything is patched. The log has it after that.
+// intended prints a change as it is stored, which is before anything is patched. The log has it after that.
 func (n narrator) intended(name string, old, now v1alpha1.Status) {
-	for _, i := range now.Intents() {
-		known := slices.ContainsFunc(old.Intents(), func(o *v1alpha1.Intent) bool { return o.Kind == i.Kind && o.To == i.To })
-		if !known {
+	for _, i := range now.PendingChanges() {
+		if before := old.Pending(i.Kind); before == nil || before.To != i.To {
 			n.printStep(actorAutopilot, name, "%s: %s", autopilot.ReasonAlarmInForce, i.Message)
 		}
 	}

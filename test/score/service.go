@@ -85,22 +85,16 @@ func (s *service) check(minute int, inst autopilot.Instance, e autopilot.Evidenc
 	}
 	f := record.FollowUp(c)
 	c.Status = f.Status
-	a := autopilot.Alarm{Metric: v1alpha1.MetricStorage, GrowthTime: autopilot.RecentGrowth(c.Status.Changes, now)}
-	if over := c.Status.OverThresholdSince; over != nil {
-		a.AlarmOverdueSince = over.Time
-	}
+	a := autopilot.Alarm{Metric: v1alpha1.MetricStorage}
 	c.Alarms = []autopilot.Alarm{a}
 	v := decide.Walk(context.Background(), &c, func(_ context.Context, c *autopilot.Case, f autopilot.Fact) error {
 		s.read(c, f, e)
 		return nil
 	})
-	c.Status = record.Intent(c, v)
-	var p record.Patched
-	if i := v.Intent; i != nil {
-		p.Result = record.PatchAccepted
+	if i := v.Change; i != nil {
 		s.wanted.VolumeGB = autopilot.Gigabytes(i.To)
 	}
-	done := record.Outcome(c, v, f, p)
+	done := record.Outcome(c, v)
 	s.status, s.due = done.Status, time.Time{}
 	if done.RequeueAfter > 0 {
 		s.due = now.Add(done.RequeueAfter)

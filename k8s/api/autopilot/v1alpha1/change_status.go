@@ -4,46 +4,6 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Intent is a change that is decided and has not ended yet.
-type Intent struct {
-	// kind is Volume or Flavor.
-	Kind ChangeKind `json:"kind"`
-	// metrics are the metrics whose alarms led to the change.
-	// +listType=atomic
-	Metrics []Metric `json:"metrics"`
-	// from is the size in GB, or the flavor's code, before the change.
-	From string `json:"from"`
-	// to is the requested size in GB, or the code of the requested flavor.
-	To string `json:"to"`
-	// evidenceTime is when Cloud Eye measured the value.
-	EvidenceTime metav1.MicroTime `json:"evidenceTime"`
-	// valuePercent is the measured value in percent.
-	ValuePercent string `json:"valuePercent"`
-	// decisionTime is the time of the decision.
-	DecisionTime metav1.MicroTime `json:"decisionTime"`
-	// message gives the reason for the change in one sentence.
-	// +optional
-	Message string `json:"message,omitempty"`
-	// askedTime is when the API server accepted the patch, or when a check first found the change in the spec of the
-	// Rds.
-	// +optional
-	AskedTime *metav1.MicroTime `json:"askedTime,omitempty"`
-	// jobID is the id of the cloud's job that makes the change, if the autopilot has requested it from the cloud
-	// itself.
-	// +optional
-	JobID string `json:"jobID,omitempty"`
-	// jobTime is when the cloud accepted the autopilot's request for the change, or when a check first found the change
-	// in the cloud. Without it, a change with apply: Cloud has not started.
-	// +optional
-	JobTime *metav1.MicroTime `json:"jobTime,omitempty"`
-	// refusal is set while the API server refuses the patch, or the cloud refuses the change.
-	// +optional
-	Refusal *Refusal `json:"refusal,omitempty"`
-	// generation is the metadata.generation of the policy at the decision.
-	// +optional
-	Generation int64 `json:"generation,omitempty"`
-}
-
 // Refusal describes why the API server refuses a patch, or the cloud a change.
 type Refusal struct {
 	// count is the number of refusals in a row.
@@ -58,16 +18,6 @@ type Refusal struct {
 	// nextTime is the earliest time of the next request.
 	// +optional
 	NextTime *metav1.MicroTime `json:"nextTime,omitempty"`
-}
-
-// Unfulfilled is a size or flavor that another writer requested in the Rds and that the cloud does not have yet.
-type Unfulfilled struct {
-	// kind is Volume or Flavor.
-	Kind ChangeKind `json:"kind"`
-	// to is the requested size in GB, or the code of the requested flavor.
-	To string `json:"to"`
-	// sinceTime is when a check first found the request.
-	SinceTime metav1.Time `json:"sinceTime"`
 }
 
 // Deferred is a flavor change that waits for the window.
@@ -104,29 +54,30 @@ const (
 	ByOther     Author = "Other"
 )
 
-// Outcome is how a change ended.
+// Outcome is how a change ended. It is empty while the change is pending.
 //
-// +kubebuilder:validation:Enum=Completed;Lost;RolledBack
+// +kubebuilder:validation:Enum=Completed;Failed;Refused;Withdrawn;Lost;Reverted
 type Outcome string
 
 // The outcomes of changes.
 const (
 	OutcomeCompleted Outcome = "Completed" // the cloud has made the change
+	OutcomeFailed    Outcome = "Failed"    // the cloud accepted it, and its job failed or did nothing
+	OutcomeRefused   Outcome = "Refused"   // the API server or the cloud refused it until no alarm needed it any more
+	OutcomeWithdrawn Outcome = "Withdrawn" // it was never requested: no longer needed, switched off, or another instance
 	OutcomeLost      Outcome = "Lost"      // the Rds no longer requests it, and the cloud did not make it
-	// OutcomeRolledBack is a change by others: the cloud reverted the autopilot's flavor although the Rds still
-	// requested it.
-	OutcomeRolledBack Outcome = "RolledBack"
+	OutcomeReverted  Outcome = "Reverted"  // the cloud had it, and another writer or the cloud itself took it back
 )
 
-// Change is a change that has ended.
+// Change is a change of the size or the flavor, from its decision to its end.
 type Change struct {
 	// kind is Volume or Flavor.
 	Kind ChangeKind `json:"kind"`
-	// by is the origin of the change: Autopilot or Other.
+	// by says whose size or flavor it is: Autopilot or Other.
 	By Author `json:"by"`
 	// from is the size in GB, or the flavor's code, before the change.
 	From string `json:"from"`
-	// to is the size in GB, or the flavor's code, after the change.
+	// to is the requested size in GB, or the code of the requested flavor.
 	To string `json:"to"`
 	// metrics are the metrics whose alarms led to the change.
 	// +listType=atomic
@@ -138,19 +89,33 @@ type Change struct {
 	// evidenceTime is when Cloud Eye measured the value.
 	// +optional
 	EvidenceTime *metav1.MicroTime `json:"evidenceTime,omitempty"`
-	// decisionTime is the time of the decision.
+	// decisionTime is the time of the autopilot's decision. Changes that only others made have none.
 	// +optional
 	DecisionTime *metav1.MicroTime `json:"decisionTime,omitempty"`
-	// startTime is when the change started: when the request for it succeeded, or when a check first found it in the
-	// cloud.
+	// requestTime is when the Rds requested the change, as a check first found it, or when the autopilot requested it
+	// from the cloud.
+	// +optional
+	RequestTime *metav1.MicroTime `json:"requestTime,omitempty"`
+	// startTime is when the cloud accepted the autopilot's request, or when a check first found the change in the cloud.
 	// +optional
 	StartTime *metav1.MicroTime `json:"startTime,omitempty"`
-	// completionTime is when the change ended.
-	CompletionTime metav1.MicroTime `json:"completionTime"`
-	// outcome is Completed, Lost or RolledBack.
-	Outcome Outcome `json:"outcome"`
+	// jobID is the id of the cloud's job, if the autopilot has requested the change from the cloud itself.
+	// +optional
+	JobID string `json:"jobID,omitempty"`
+	// completionTime is when the change ended, or when a check found that it was reverted.
+	// +optional
+	CompletionTime metav1.MicroTime `json:"completionTime,omitzero"`
+	// outcome is how the change ended. Without one it is pending.
+	// +optional
+	Outcome Outcome `json:"outcome,omitempty"`
+	// refusal is the last refusal of the API server or of the cloud, and why a change failed.
+	// +optional
+	Refusal *Refusal `json:"refusal,omitempty"`
+	// message gives the reason for the change in one sentence.
+	// +optional
+	Message string `json:"message,omitempty"`
 	// count is the number of equal changes within a day that this entry stands for: a size of the autopilot that
-	// another writer reverted, or a flavor that others changed. completionTime is the time of the last one.
+	// another writer reset, or a change of others. completionTime is the time of the last one.
 	// +optional
 	Count int32 `json:"count,omitempty"`
 	// generation is the metadata.generation of the policy at the decision.

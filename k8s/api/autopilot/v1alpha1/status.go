@@ -2,7 +2,10 @@
 
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
 
 // Condition types of an RdsAutopilot.
 const (
@@ -68,7 +71,7 @@ type Status struct {
 	// switch is the last explicit value of spec.autopilot of the Rds. It is stored because the archived operator
 	// removes the field within a second, and an absent field changes nothing.
 	// +optional
-	Switch Switch `json:"switch,omitempty"`
+	Switch Switch `json:"switch,omitzero"`
 	// baseline is the instance when it was first armed.
 	// +optional
 	Baseline *Baseline `json:"baseline,omitempty"`
@@ -84,14 +87,6 @@ type Status struct {
 	// intake holds the messages of the cloud. Only the webhook writes it.
 	// +optional
 	Intake Intake `json:"intake,omitzero"`
-	// pending is the change that is decided. It is stored before anything is changed, and moves to changes when it has
-	// ended.
-	// +optional
-	Pending *Intent `json:"pending,omitempty"`
-	// overtaken is a change of the other kind than pending, for example a flavor change that was pending for so long
-	// that storage had to go first.
-	// +optional
-	Overtaken *Intent `json:"overtaken,omitempty"`
 	// used is the used space of the volume as the last sweeps read it. A sweep stores a new value if it differs by 1 % of
 	// the volume, or if the stored one is older than 30 minutes.
 	// +optional
@@ -105,12 +100,6 @@ type Status struct {
 	// counts as in force.
 	// +optional
 	ReadOnly *ReadOnly `json:"readOnly,omitempty"`
-	// unfulfilled lists the size and flavor that another writer requested in the Rds and that the cloud does not have
-	// yet.
-	// +listType=map
-	// +listMapKey=kind
-	// +optional
-	Unfulfilled []Unfulfilled `json:"unfulfilled,omitempty"`
 	// deferred is a flavor change that waits for the window.
 	// +optional
 	Deferred *Deferred `json:"deferred,omitempty"`
@@ -119,9 +108,9 @@ type Status struct {
 	// +listMapKey=kind
 	// +optional
 	Held []Held `json:"held,omitempty"`
-	// changes lists the changes that have ended, newest first: the last 2 of kind Volume and the last 10 of kind
-	// Flavor.
-	// +kubebuilder:validation:MaxItems=12
+	// changes lists the changes of size and flavor, newest first, at most 10 of each kind. A change without an outcome
+	// is pending.
+	// +kubebuilder:validation:MaxItems=20
 	// +listType=atomic
 	// +optional
 	Changes []Change `json:"changes,omitempty"`
@@ -138,14 +127,24 @@ type Status struct {
 }
 
 // Switch is an explicit value of spec.autopilot of an Rds.
+type Switch struct {
+	// value is On for true and Off for false.
+	// +optional
+	Value SwitchValue `json:"value,omitempty"`
+	// uid is that of the Rds. A value of a former Rds says nothing about the next one of its name.
+	// +optional
+	UID types.UID `json:"uid,omitempty"`
+}
+
+// SwitchValue is On or Off.
 //
 // +kubebuilder:validation:Enum="On";"Off"
-type Switch string
+type SwitchValue string
 
 // The values of spec.autopilot: true and false.
 const (
-	SwitchOn  Switch = "On"
-	SwitchOff Switch = "Off"
+	SwitchOn  SwitchValue = "On"
+	SwitchOff SwitchValue = "Off"
 )
 
 // Summary holds the texts of the columns of kubectl get, with their units. Programs should read instance, maxGB, used,
