@@ -28,7 +28,6 @@ func (a Allowed) InOwn(namespace string) Allowed {
 	return a
 }
 
-// isRehearsal reports whether the target is in the namespace of the service and its mode is Recommend.
 func (a Allowed) isRehearsal(t *Target, spec v1alpha1.Spec) bool {
 	return a.OwnNamespace != "" && t.Namespace == a.OwnNamespace && spec.Mode == v1alpha1.ModeRecommend
 }

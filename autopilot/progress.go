@@ -83,7 +83,7 @@ func (c Case) Progress(ch *v1alpha1.Change) Progress {
 		return Completed
 	case !has && had && c.Wanted.Flavor == ch.To:
 		return Undone
-	case has, ch.StartTime != nil, isCloud && (isUnclear || c.wasBusyWith(ch)) && c.isModifying():
+	case has, ch.StartTime != nil, isUnclear && c.isModifying():
 		return Started
 	case c.IsRequested(ch) && !isCloud:
 		return Started
@@ -104,15 +104,7 @@ func (c Case) IsAccepted(ch *v1alpha1.Change) bool {
 		c.Accepted.DecisionTime.Equal(ch.DecisionTime)
 }
 
-// isModifying reports whether the cloud is changing the instance's size or flavor.
 func (c Case) isModifying() bool { return strings.HasPrefix(c.Instance.Status, statusModifying) }
-
-// wasBusyWith reports whether the cloud refused the change because it is busy, perhaps with this very change: an
-// operator applies the Rds that requests it. As soon as the instance is ACTIVE without the change, it is unstarted.
-func (c Case) wasBusyWith(ch *v1alpha1.Change) bool {
-	r := ch.Refusal
-	return r != nil && r.Reason == string(ReasonInstanceBusy) && c.Now.Sub(r.Time.Time) < StallAfter && c.IsRequested(ch)
-}
 
 // Unstarted returns our pending change of that kind that each check decides again, or nil.
 func (c Case) Unstarted(kind v1alpha1.ChangeKind) *v1alpha1.Change {

@@ -41,7 +41,6 @@ func ReadOnlyAt(sizeGB int) float64 {
 // tolerance is how many GB a limit may be missed by rounding, because a percentage times a size is seldom exact.
 const tolerance = 1e-6
 
-// readOnlyNow reports whether the cloud makes a database read-only at that used space.
 func readOnlyNow(sizeGB int, usedGB float64) bool {
 	return sizeGB > 0 && usedGB >= ReadOnlyAt(sizeGB)-tolerance
 }
@@ -57,7 +56,6 @@ func WritableAt(sizeGB int) float64 {
 	return float64(writableUsed*sizeGB) / 100
 }
 
-// writable reports whether a database that was read-only becomes writable at that used space.
 func writable(sizeGB int, usedGB float64) bool { return usedGB <= WritableAt(sizeGB)+tolerance }
 
 // RoundUp returns the smallest size of the cloud that is not smaller.

@@ -121,13 +121,11 @@ func (r *round) setNotArmed(ctx context.Context, reason, message string) error {
 	return r.update(ctx, func(s *v1alpha1.Status) { r.notArmed(s, reason, message) })
 }
 
-// notArmed sets the conditions Armed and Ready of an object that no alarm would reach.
 func (r *round) notArmed(s *v1alpha1.Status, reason, message string) {
 	record.SetCondition(s, v1alpha1.ConditionArmed, false, reason, message, r.rap.Generation, r.now)
 	record.SetReady(s, false, r.rap.Generation, r.now)
 }
 
-// isNews reports whether the condition Armed has another message.
 func (r *round) isNews(message string) bool {
 	last := meta.FindStatusCondition(r.rap.Status.Conditions, v1alpha1.ConditionArmed)
 	return last == nil || last.Message != message
@@ -156,7 +154,6 @@ func (r *round) yield(ctx context.Context, claim v1alpha1.Claim) error {
 	return errors.Join(removeErr, err)
 }
 
-// setArmed sets the conditions Armed and Ready from the recorded alarms and the topic.
 func (r *round) setArmed(s *v1alpha1.Status, readFailed bool) {
 	topic, _ := r.controller.topic()
 	ok, reason, message := record.Armed(r.rap.Spec, s.Alarms, topic, r.now)
@@ -197,7 +194,6 @@ func (r *round) watchesAnother(inst autopilot.Instance) bool {
 	})
 }
 
-// ensure creates and repairs the alarm rules in the cloud, and stores which of them exist.
 func (r *round) ensure(ctx context.Context, inst autopilot.Instance) (time.Duration, error) {
 	last := cmp.Or(r.controller.recall(r.key).ensured, &ensureRecord{})
 	r.setEnsured(&ensureRecord{generation: last.generation})

@@ -151,7 +151,6 @@ func ownWriteOnly(old, now *v1alpha1.RdsAutopilot) bool {
 		equality.Semantic.DeepEqual(old.Status.Intake, now.Status.Intake)
 }
 
-// waiting returns how many databases are in a queue or in a round.
 func (c *Controller) waiting() float64 {
 	n := c.deciding.running.Load() + c.arming.running.Load()
 	if q := c.leading(); q != nil {

@@ -15,7 +15,6 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// disarm removes the alarm rules from the cloud and stores that autopilot is off.
 func (r *round) disarm(ctx context.Context, off autopilot.Off) error {
 	reason, message := string(off.Reason), off.Message
 	removed, err := r.removeRules(ctx, r.confirmOff)
@@ -115,7 +114,6 @@ func (r *round) storeOff(ctx context.Context, left v1alpha1.Alarms, reason, mess
 	return err
 }
 
-// lastDecisions returns the decisions on the alarms that were in force at the last check.
 func (r *round) lastDecisions(s v1alpha1.Status) []autopilot.Decision {
 	c := autopilot.Case{Now: r.now, Spec: r.rap.Spec, Generation: r.rap.Generation, Off: r.off(), Status: s}
 	for _, rule := range s.Alarms.Rules {

@@ -68,7 +68,6 @@ func (f FactReader) readOne(ctx context.Context, c *autopilot.Case, fact autopil
 	return err
 }
 
-// setAlarmStates enters the states into the alarms of a case and into the rules of its status.
 func setAlarmStates(c *autopilot.Case, states map[string]autopilot.AlarmState) {
 	c.Alarms = slices.Clone(c.Alarms)
 	for i := range c.Status.Alarms.Rules {
@@ -147,7 +146,6 @@ func ruleDimension(c autopilot.Case, m v1alpha1.Metric) string {
 	return ""
 }
 
-// facts returns the reader of the loop.
 func (r *round) facts() FactReader {
 	return FactReader{
 		Instances: r.cloud, Evidence: r.cloud, AlarmStates: r.alarmStates,

@@ -58,7 +58,6 @@ func (l *flavorLimiter) reserve(k Key, most int, now time.Time) bool {
 	return true
 }
 
-// store notes the changes that a round has stored.
 func (l *flavorLimiter) store(a *v1alpha1.RdsAutopilot) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -72,7 +71,6 @@ func (l *flavorLimiter) release(k Key) {
 	delete(l.reserved, k)
 }
 
-// drop forgets a database whose RdsAutopilot was deleted.
 func (l *flavorLimiter) drop(k Key) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

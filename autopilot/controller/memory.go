@@ -43,7 +43,6 @@ func (c *Controller) recall(key Key) memory {
 	return memory{}
 }
 
-// drop removes the memory of a database whose RdsAutopilot was deleted.
 func (c *Controller) drop(key Key) {
 	c.limiter.drop(key)
 	c.mu.Lock()

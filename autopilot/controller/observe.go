@@ -87,7 +87,6 @@ func (o Observer) instance(ctx context.Context, id string, notBefore time.Time) 
 	return inst, nil
 }
 
-// observer returns the observer of the loop.
 func (r *round) observer() Observer {
 	return Observer{
 		Instances: r.cloud, Claims: r.cloud, Mode: r.options.Mode, Recheck: r.options.Recheck, Now: r.options.Now,
@@ -157,7 +156,6 @@ func addAlarms(c *autopilot.Case) (err error) {
 	return err
 }
 
-// watches reports whether a rule watches this instance or a node of it.
 func watches(rule v1alpha1.Rule, inst autopilot.Instance) bool {
 	_, value, _ := strings.Cut(rule.Dimension, ":")
 	return value == inst.ID || slices.Contains(inst.NodeIDs, value)

@@ -108,7 +108,6 @@ func (m *marks) setSweep(k Key, begun time.Time) { m.add(k, mark{isSweep: true, 
 
 func (m *marks) setNews(k Key) { m.add(k, mark{isNews: true}) }
 
-// add combines a mark with the one that the database has.
 func (m *marks) add(k Key, next mark) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -119,7 +118,6 @@ func (m *marks) add(k Key, next mark) {
 	m.all[k] = mark{has.isSweep || next.isSweep, next.begun, has.isNews || next.isNews}
 }
 
-// take returns and removes the mark.
 func (m *marks) take(k Key) mark {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -148,7 +146,6 @@ func (m *marks) clear() {
 	clear(m.all)
 }
 
-// enqueue requests a round because something happened to the database.
 func (c *Controller) enqueue(k Key) {
 	if q := c.leading(); q != nil {
 		c.decideMarks.setNews(k)
@@ -167,7 +164,6 @@ func (c *Controller) enqueueForSweep(k Key, begin time.Time) {
 	}
 }
 
-// enqueueArming requests a check of the alarm rules.
 func (c *Controller) enqueueArming(k Key) {
 	if q := c.leading(); q != nil {
 		q.arm.Add(k)

@@ -115,7 +115,6 @@ func (r *round) readPatchedRds(ctx context.Context) error {
 	return r.readTarget(ctx)
 }
 
-// readTarget reads the target of the round from the API server.
 func (r *round) readTarget(ctx context.Context) error {
 	live, err := r.kube.LiveTarget(ctx, r.key.Namespace, r.key.Name)
 	if err != nil {

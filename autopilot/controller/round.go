@@ -65,7 +65,6 @@ func (r *round) reconcileEnabled(ctx context.Context) (time.Duration, error) {
 	return r.requeueAfter(again), readErr
 }
 
-// split returns the decisions that change the Rds, and the others.
 func split(news []autopilot.Decision) (acting, others []autopilot.Decision) {
 	for _, d := range news {
 		if d.Acts() {
@@ -90,12 +89,10 @@ func (r *round) storeRound(ctx context.Context, next v1alpha1.Status, isActing b
 	return nil
 }
 
-// recordUnreachable stores that the cloud does not answer.
 func (r *round) recordUnreachable(ctx context.Context, err error) error {
 	next := r.rap.Status.Copy()
 	next.ObservedGeneration, next.EffectiveMode = r.rap.Generation, r.effectiveMode()
 	r.notArmed(&next, autopilot.CloudUnreachable, "The cloud does not answer: "+err.Error())
-	record.HoldUnread(&next, r.now)
 	return r.write(ctx, next)
 }
 
@@ -143,7 +140,6 @@ func (r *round) confirmTarget(ctx context.Context) error {
 	return nil
 }
 
-// requeueAfter returns when to check this database again if no event comes first.
 func (r *round) requeueAfter(soonest time.Duration) time.Duration {
 	inst := r.rap.Status.Instance
 	busy := inst == nil || inst.Status != autopilot.StatusActive &&
@@ -181,7 +177,6 @@ func (r *round) setWarned() (first bool) {
 	return first
 }
 
-// emitEnded logs how changes ended, and emits one event for each.
 func (r *round) emitEnded(ended []v1alpha1.Change) {
 	for _, ch := range ended {
 		r.log.Info("change ended", zap.String("kind", string(ch.Kind)), zap.String("by", string(ch.By)),

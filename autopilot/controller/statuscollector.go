@@ -120,7 +120,6 @@ func (c statusCollector) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// reasonOf returns the reason of the condition Armed.
 func reasonOf(a *v1alpha1.RdsAutopilot) string {
 	if c := meta.FindStatusCondition(a.Status.Conditions, v1alpha1.ConditionArmed); c != nil {
 		return c.Reason

@@ -13,7 +13,6 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// sweeps runs a sweep at once and then at every interval.
 func (c *Controller) sweeps(ctx context.Context) {
 	for {
 		if err := c.sweep(ctx, c.options.Now()); err != nil && ctx.Err() == nil && !c.reportPanic("sweep failed", err) {

@@ -45,7 +45,6 @@ func (c *Controller) topicURN() string {
 	return t.URN
 }
 
-// checkTopic requests a check of the topic.
 func (c *Controller) checkTopic() {
 	select {
 	case c.keeper.news <- struct{}{}:
@@ -150,7 +149,6 @@ func (c *Controller) changeTopic(ctx context.Context, was v1alpha1.Topic, on, ch
 	return next, err
 }
 
-// storeTopic stores the topic if it differs from what is stored.
 func (c *Controller) storeTopic(ctx context.Context, t v1alpha1.Topic) error {
 	was, _ := c.topic()
 	if equality.Semantic.DeepEqual(was, t) {
@@ -165,7 +163,6 @@ func (c *Controller) storeTopic(ctx context.Context, t v1alpha1.Topic) error {
 	return nil
 }
 
-// anyOn reports whether the autopilot of a database is on.
 func (c *Controller) anyOn() (found bool) {
 	c.options.Kube.EachAutopilot(func(a *v1alpha1.RdsAutopilot) {
 		if found {

@@ -96,7 +96,6 @@ func checkEvidence(w *walk, ch *change) answer {
 	return answer{}
 }
 
-// usageText describes the measurements of the alarms.
 func usageText(spec v1alpha1.Spec, alarms []autopilot.Alarm) string {
 	var parts []string
 	for _, a := range alarms {

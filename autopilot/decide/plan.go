@@ -82,7 +82,6 @@ func (p *Plan) suppose(ctx context.Context, m v1alpha1.Metric, e autopilot.Evide
 	}
 }
 
-// threshold returns the percentage at which the alarm is raised.
 func (p *Plan) threshold(row autopilot.MetricRow) int {
 	if p.Instance == nil {
 		return row.ConfiguredThreshold(p.Spec)
@@ -103,7 +102,6 @@ func (p *Plan) raised(row autopilot.MetricRow, e autopilot.Evidence) autopilot.E
 	return e
 }
 
-// writeDecision writes the action, the reason and the sentence of a decision, and the guard that prevents a change.
 func writeDecision(out io.Writer, d autopilot.Decision) {
 	action := "nothing"
 	if d.Action != autopilot.ActionNone {

@@ -34,7 +34,6 @@ func growthOf(c autopilot.Case, a autopilot.Alarm) growth {
 	return g
 }
 
-// growVolume returns the decision to grow the volume.
 func growVolume(c autopilot.Case, a autopilot.Alarm) autopilot.Decision {
 	g, has := growthOf(c, a), c.Instance.VolumeGB
 	d := newDecision(c, a)
@@ -58,7 +57,6 @@ func growVolume(c autopilot.Case, a autopilot.Alarm) autopilot.Decision {
 	return d
 }
 
-// checkStorageFirst lets storage grow before the flavor changes.
 func checkStorageFirst(w *walk, _ *change) answer {
 	if w.isGrowing {
 		return no(autopilot.ReasonChangePending, w.c.Recheck, "Storage grows first, then the flavor changes")
@@ -66,7 +64,6 @@ func checkStorageFirst(w *walk, _ *change) answer {
 	return answer{}
 }
 
-// checkPending waits for changes in progress, ours and those of other writers.
 func checkPending(w *walk, ch *change) answer {
 	c := *w.c
 	for _, p := range c.Status.PendingChanges() {
@@ -143,7 +140,6 @@ func stalledRequest(c autopilot.Case, kind v1alpha1.ChangeKind) (since time.Time
 	return since, false
 }
 
-// checkCaps stops at the policy's caps.
 func checkCaps(w *walk, ch *change) answer {
 	if ch.kind == flavor {
 		return checkFlavorCaps(w, ch)
@@ -158,7 +154,6 @@ func checkCaps(w *walk, ch *change) answer {
 	return stop
 }
 
-// checkActive waits until the instance accepts a change.
 func checkActive(w *walk, ch *change) answer {
 	c, has := w.c, w.c.Instance
 	if ch.kind == volume {

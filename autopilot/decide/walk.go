@@ -21,7 +21,6 @@ func Walk(ctx context.Context, c *autopilot.Case, read autopilot.Reader) autopil
 	return walkBy(ctx, Table(), c, read)
 }
 
-// walkBy walks through these guards.
 func walkBy(ctx context.Context, guards []Guard, c *autopilot.Case, read autopilot.Reader) autopilot.Verdict {
 	w := walk{c: c, guards: guards, verdict: autopilot.Verdict{Deferred: c.PendingDeferral()}}
 	w.read = func(f autopilot.Fact) error { return c.ReadFact(ctx, read, f) }
@@ -156,14 +155,12 @@ func (w *walk) pass(kind v1alpha1.ChangeKind, alarms []autopilot.Alarm) {
 	w.verdict.Change = newChange(*w.c, ch, forAlarm(*w.c, d, ch.alarms[0]))
 }
 
-// ask returns a guard's answer.
 func (w *walk) ask(g Guard, ch *change) answer {
 	ans := g.check(w, ch)
 	ans.guard = g.Name
 	return ans
 }
 
-// act returns the decision to make the change.
 func (w *walk) act(ch change) autopilot.Decision {
 	if ch.kind == volume {
 		return growVolume(*w.c, ch.alarms[0])
@@ -171,7 +168,6 @@ func (w *walk) act(ch change) autopilot.Decision {
 	return changeFlavor(*w.c, ch.alarms)
 }
 
-// stop records the decisions not to make the change.
 func (w *walk) stop(ch change, ans answer) {
 	d := newDecision(*w.c, ch.alarms[0])
 	switch {
@@ -221,7 +217,6 @@ func no(r autopilot.Reason, wait time.Duration, format string, args ...any) answ
 // silence returns the answer that the alarm needs no decision now, and when to check again.
 func silence(wait time.Duration) answer { return answer{silent: true, wait: wait} }
 
-// on returns the decision with the answer.
 func (a answer) on(d autopilot.Decision) autopilot.Decision {
 	d = d.Decline(a.reason, a.wait, "%s", a.text)
 	d.Capped, d.Guard = a.capped, a.guard

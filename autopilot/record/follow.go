@@ -42,7 +42,6 @@ func FollowUp(c autopilot.Case) Followed {
 	return f
 }
 
-// clearInstance removes what depends on the instance.
 func clearInstance(s *v1alpha1.Status) {
 	s.Deferred, s.Changes, s.Instance, s.Baseline, s.Warned, s.Held = nil, nil, nil, nil, nil, nil
 	s.OverThresholdSince, s.Used, s.ReadOnly = nil, nil, nil

@@ -83,21 +83,6 @@ func endsNeed(r autopilot.Reason) bool {
 	return r == autopilot.ReasonAlarmCleared || r == autopilot.ReasonBelowThreshold || r == autopilot.ReasonNotEnabled
 }
 
-// HoldUnread records that storage must grow, if a stored signal reports it and the cloud could not be read since.
-func HoldUnread(s *v1alpha1.Status, now time.Time) {
-	for _, rule := range s.Alarms.Rules {
-		signal := autopilot.SignalFor(s.Intake, rule)
-		if autopilot.HelpedBy(rule.Metric) != v1alpha1.KindVolume || signal == nil || signal.State != v1alpha1.StateAlarm {
-			continue
-		}
-		isNews := rule.StateTime == nil || signal.AlarmTime.After(rule.StateTime.Time)
-		grown, ok := autopilot.LastChanged(s.Changes, v1alpha1.KindVolume)
-		if (isNews || rule.State == v1alpha1.StateAlarm) && (!ok || signal.AlarmTime.After(grown)) {
-			hold(s, v1alpha1.KindVolume, autopilot.CloudUnreachable, now)
-		}
-	}
-}
-
 // hold records a held change with the reason of now. A change that is held already keeps its time, and while it is in
 // progress also the reason that has prevented it.
 func hold(s *v1alpha1.Status, kind v1alpha1.ChangeKind, reason autopilot.Reason, since time.Time) {

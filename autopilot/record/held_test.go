@@ -97,29 +97,3 @@ func TestHeldChangeHasTheReasonOfTheLastDecisionAndKeepsItsTime(t *testing.T) {
 func overThreshold(age time.Duration) func(*autopilot.Case) {
 	return func(c *autopilot.Case) { c.Status.OverThresholdSince = autopilot.Seconds(c.Now.Add(-age)) }
 }
-
-func TestHoldUnreadTrustsANewSignalOnly(t *testing.T) {
-	rule := v1alpha1.Rule{Metric: v1alpha1.MetricStorage, AlarmID: "al", State: v1alpha1.StateOK,
-		StateTime: new(cases.Ago(time.Hour))}
-	signal := v1alpha1.Signal{Metric: v1alpha1.MetricStorage, AlarmID: "al", State: v1alpha1.StateAlarm,
-		AlarmTime: cases.Ago(time.Minute)}
-	for name, tc := range map[string]struct {
-		change func(*v1alpha1.Status)
-		want   int
-	}{
-		"a new alarm":       {func(*v1alpha1.Status) {}, 1},
-		"a new end":         {func(s *v1alpha1.Status) { s.Intake.Signals[0].State = v1alpha1.StateOK }, 0},
-		"an answered alarm": {func(s *v1alpha1.Status) { s.Alarms.Rules[0].StateTime = new(cases.Ago(time.Second)) }, 0},
-		"an alarm before growth": {func(s *v1alpha1.Status) {
-			s.Changes = []v1alpha1.Change{{Kind: v1alpha1.KindVolume, Outcome: v1alpha1.OutcomeCompleted,
-				CompletionTime: cases.Ago(time.Second)}}
-		}, 0},
-	} {
-		s := v1alpha1.Status{Alarms: v1alpha1.Alarms{Rules: []v1alpha1.Rule{rule}},
-			Intake: v1alpha1.Intake{Signals: []v1alpha1.Signal{signal}}}
-		tc.change(&s)
-		if HoldUnread(&s, cases.Noon()); len(s.Held) != tc.want {
-			t.Errorf("%s: %+v", name, s.Held)
-		}
-	}
-}

@@ -80,7 +80,6 @@ func fail(c autopilot.Case, ch *v1alpha1.Change, reason autopilot.Reason, messag
 	end(c, ch, v1alpha1.OutcomeFailed)
 }
 
-// end ends a change.
 func end(c autopilot.Case, ch *v1alpha1.Change, o v1alpha1.Outcome) {
 	ch.Outcome, ch.CompletionTime = o, *autopilot.Micro(c.Now)
 	if o == v1alpha1.OutcomeCompleted {

@@ -42,7 +42,6 @@ func UpdateWarnings(c autopilot.Case, s *v1alpha1.Status) []autopilot.Warning {
 	return news
 }
 
-// warnings returns the warnings about the size of the volume that hold now.
 func warnings(c autopilot.Case) []autopilot.Warning {
 	size, most := c.Instance.VolumeGB, c.MaxGB()
 	var found []autopilot.Warning
@@ -55,7 +54,6 @@ func warnings(c autopilot.Case) []autopilot.Warning {
 	return found
 }
 
-// silentRules returns a warning for each rule that should have raised its alarm.
 func silentRules(c autopilot.Case) (found []autopilot.Warning) {
 	for _, a := range c.Alarms {
 		if a.InForce(c.Now) || !a.IsOverdue(c) {
@@ -71,7 +69,6 @@ func silentRules(c autopilot.Case) (found []autopilot.Warning) {
 	return found
 }
 
-// readOnlyWarning returns a warning if the database is read-only.
 func readOnlyWarning(c autopilot.Case) []autopilot.Warning {
 	if c.Status.ReadOnly == nil {
 		return nil

@@ -90,7 +90,6 @@ func parseClock(field, text string) (time.Duration, error) {
 	return time.Duration(at.Hour())*time.Hour + time.Duration(at.Minute())*time.Minute, nil
 }
 
-// weekdays returns the names of the days in the order of time.Weekday.
 func weekdays() []v1alpha1.Day {
 	return []v1alpha1.Day{"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"}
 }

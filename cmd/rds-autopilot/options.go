@@ -96,7 +96,6 @@ func fromEnv(fs *pflag.FlagSet, env func(string) string) error {
 	return err
 }
 
-// config returns the client configuration of the kubeconfig and the namespace of its context.
 func (o *options) config() (*rest.Config, string, error) {
 	config, namespace, err := k8s.NewConfig(o.Kubeconfig, o.Context)
 	if err != nil {

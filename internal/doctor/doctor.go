@@ -90,7 +90,6 @@ func Run(ctx context.Context, o Options) bool {
 	return !d.failed && ctx.Err() == nil
 }
 
-// step runs one step and reports its result. It returns whether the next steps can run.
 func (d *doctor) step(ctx context.Context, name string, run func(context.Context) Line) bool {
 	if ctx.Err() != nil {
 		return false

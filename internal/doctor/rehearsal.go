@@ -41,7 +41,6 @@ const (
 	removeLimit = 5 * time.Minute
 )
 
-// create creates an RdsAutopilot that is in alarm as soon as Cloud Eye evaluates its rules.
 func (d *doctor) create(ctx context.Context) Line {
 	trigger, repeat := v1alpha1.Trigger{ThresholdPercent: 1}, int32(300)
 	if err := d.kube.CreateRehearsal(ctx, &v1alpha1.RdsAutopilot{

@@ -31,7 +31,6 @@ type account struct {
 // byKey reports whether requests are signed with an access key instead of carrying a token.
 func (a account) byKey() bool { return a.password == "" }
 
-// secrets returns the values that must never appear in a log or an error.
 func (a account) secrets() []string { return []string{a.password, a.secretKey, a.securityToken} }
 
 // findAccount reads OS_*, and what is missing there from clouds.yaml. Each group (URL, credentials, project, region)

@@ -115,7 +115,6 @@ func (c call) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// wait waits until the rate of the service allows a request.
 func (c call) wait() error {
 	if c.t.spare != nil {
 		if err := c.t.spare.Wait(c.ctx); err != nil {

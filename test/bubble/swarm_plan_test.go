@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -133,7 +132,7 @@ func (c chooser) database(i int) databasePlan {
 		policy:   c.policy(size), load: c.load(float64(size)),
 	}
 	d.replica = strings.HasPrefix(flavor, "rds.pg.") && c.chance(30)
-	d.alone, d.drops, d.sizeless = d.apply == "Cloud" && c.chance(50), c.chance(50), c.chance(10) && os.Getenv("RED") != ""
+	d.alone, d.drops, d.sizeless = d.apply == "Cloud" && c.chance(50), c.chance(50), c.chance(10)
 	return d
 }
 
