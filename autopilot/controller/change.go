@@ -48,7 +48,7 @@ func (r *round) request(ctx context.Context, c autopilot.Case, ch v1alpha1.Chang
 	}
 	var answers, news []autopilot.Decision
 	var ended []v1alpha1.Change
-	c.Now = r.options.Now()
+	c.Now, answer.Acting = r.options.Now(), acting
 	err = r.update(ctx, func(s *v1alpha1.Status) { answers, news, ended = answer.Record(c, s) })
 	if err != nil {
 		return again, err

@@ -20,7 +20,9 @@ type Answer struct {
 	Reason  autopilot.Reason
 	Message string // the text of the API server or of the cloud
 	JobID   string // id of the started job
-	Unsent  bool   // a read before the request failed, so nothing was requested
+	// Acting are the decisions to make the change whose records are new. The record of a refusal replaces them.
+	Acting []autopilot.Decision
+	Unsent bool // a read before the request failed, so nothing was requested
 }
 
 // Record enters the answer into the stored status. It returns the decisions that it leads to, those of them that are
@@ -63,7 +65,7 @@ func (a Answer) Record(c autopilot.Case, s *v1alpha1.Status) (answers, news []au
 	if !ch.IsPending() {
 		ended = append(ended, s.Changes[0])
 	}
-	dropRecords(s, c, *ch)
+	a.dropRecords(s)
 	news = Decisions(s, answers, c.Now)
 	if len(answers) > 0 {
 		hold(s, ch.Kind, answers[0].Reason, c.Now)
@@ -76,12 +78,13 @@ func (a Answer) Record(c autopilot.Case, s *v1alpha1.Status) (answers, news []au
 	return answers, news, ended
 }
 
-// dropRecords removes the records that were stored with a change before it was requested. Its refusal replaces them.
-func dropRecords(s *v1alpha1.Status, c autopilot.Case, ch v1alpha1.Change) {
-	s.Decisions = slices.DeleteFunc(slices.Clone(s.Decisions), func(r v1alpha1.DecisionRecord) bool {
-		isNew := r.Count == 1 && !r.Time.Time.Before(autopilot.Seconds(c.Now).Time)
-		return isNew && r.Reason == string(autopilot.ReasonAlarmInForce) && r.To == ch.To && slices.Contains(ch.Metrics, r.Metric)
-	})
+// dropRecords removes the records that were stored with a change before it was requested.
+func (a Answer) dropRecords(s *v1alpha1.Status) {
+	for _, d := range a.Acting {
+		s.Decisions = slices.DeleteFunc(slices.Clone(s.Decisions), func(r v1alpha1.DecisionRecord) bool {
+			return r.Metric == d.Metric && r.Reason == string(d.Reason) && r.To == d.To && r.Time.Equal(autopilot.Seconds(d.Time))
+		})
+	}
 }
 
 // declineReverted returns the decision on an alarm after the API server has accepted a patch and restored the old

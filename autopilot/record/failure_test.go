@@ -23,6 +23,7 @@ type loop struct {
 	autopilot.Case
 	patches []string
 	apply   func(c *autopilot.Case, ch v1alpha1.Change) *Answer // returns the answer to a patch, and may change the Rds
+	took    time.Duration                                       // by a request
 	ended   []v1alpha1.Change
 	news    []autopilot.Decision
 }
@@ -59,6 +60,12 @@ func (l *loop) round(t *testing.T) autopilot.Verdict {
 	}
 	c.Wanted = l.Wanted
 	answer.Kind, answer.To = v.Change.Kind, v.Change.To
+	for _, d := range done.News {
+		if d.Acts() {
+			answer.Acting = append(answer.Acting, d)
+		}
+	}
+	c.Now = c.Now.Add(l.took)
 	answers, news, ended := answer.Record(c, &l.Status)
 	l.news, l.ended = append(l.news, news...), append(l.ended, ended...)
 	for _, d := range answers {
@@ -194,7 +201,7 @@ func TestRestoredFlavorIsContestedBeforeTheAlarmIsBack(t *testing.T) {
 
 func TestRefusedPatchIsReportedAndRetried(t *testing.T) {
 	refuses := true
-	l := &loop{Case: cases.Quiet(cases.StorageAt(93))}
+	l := &loop{Case: cases.Quiet(cases.StorageAt(93)), took: 3 * time.Second}
 	l.apply = func(c *autopilot.Case, ch v1alpha1.Change) *Answer {
 		if refuses {
 			return &Answer{Reason: autopilot.ReasonRefused, Message: "denied by policy: not on Fridays"}
@@ -203,7 +210,7 @@ func TestRefusedPatchIsReportedAndRetried(t *testing.T) {
 		return nil
 	}
 	l.run(t, 40*time.Minute, 30*time.Second)
-	if got, want := strings.Join(l.patches, ", "), "12:00:00 110, 12:01:00 110, 12:03:00 110, 12:07:00 110, 12:15:00 110, 12:30:00 110"; got != want {
+	if got, want := strings.Join(l.patches, ", "), "12:00:00 110, 12:01:03 110, 12:03:06 110, 12:07:09 110, 12:15:12 110, 12:30:15 110"; got != want {
 		t.Errorf("patched at %s\nwant       %s", got, want)
 	}
 	if len(l.news) != 1 || l.news[0].Reason != autopilot.ReasonRefused || !strings.Contains(l.news[0].Message, "not on Fridays") || !l.news[0].Reason.IsWarning() {

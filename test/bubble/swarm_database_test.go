@@ -47,6 +47,7 @@ type database struct {
 	noOperator    time.Time // until then, the operator does not apply its Rds
 	hasSecond     bool      // another Rds names its instance
 	specGB        int       // the size in the Rds
+	specFlavor    string    // the flavor in the Rds
 	rdsGB         int       // the size that the last person, or the operator, wrote into the Rds
 	growths       []growthMade
 	resizes       []time.Time       // requests of another flavor

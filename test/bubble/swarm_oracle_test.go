@@ -54,6 +54,7 @@ func (w *swarm) admit(x simkube.Write) error {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		spec := decodeAs[otcv1.Rds](w.fleet, x.New).Spec
+		d.specFlavor = spec.FlavorRef
 		if d.specGB = int(spec.VolumeSize); spec.FlavorRef != d.peoplesFlavor {
 			d.peoplesFlavor = ""
 		}
@@ -67,7 +68,7 @@ func (w *swarm) admit(x simkube.Write) error {
 		spec := decodeAs[otcv1.Rds](w.fleet, x.New).Spec
 		d.peoples[spec.FlavorRef], d.peoplesFlavor = true, spec.FlavorRef
 		d.hasRds = x.New.GetDeletionTimestamp() == nil
-		d.specGB, d.rdsGB = int(spec.VolumeSize), int(spec.VolumeSize)
+		d.specGB, d.rdsGB, d.specFlavor = int(spec.VolumeSize), int(spec.VolumeSize), spec.FlavorRef
 		if found { // an absent value says nothing
 			d.switched = fmt.Sprint(on)
 		}
@@ -526,11 +527,11 @@ func (w *swarm) judgeSettled() {
 		// The cloud may refuse every change of a full instance.
 		mayStart := in.Status == simcloud.StatusActive && writable && p.on && w.at() > w.refused+time.Hour
 		d.mu.Lock()
-		spec := d.specGB
+		wanted := []string{strconv.Itoa(d.specGB), d.specFlavor}
 		d.mu.Unlock()
 		for _, c := range d.stored() {
-			isWanted := c.kind == string(v1alpha1.KindVolume) && strconv.Itoa(spec) == c.to && p.spec.Apply == v1alpha1.ApplyCloud
-			if time.Since(c.decided) > 2*time.Hour && mayStart && !isWanted { // a refused size stays while the Rds requests it
+			isWanted := p.spec.Apply == v1alpha1.ApplyCloud && slices.Contains(wanted, c.to)
+			if time.Since(c.decided) > 2*time.Hour && mayStart && !isWanted { // a refused change stays while the Rds requests it
 				once("pending", "pending since %v: %s → %s", time.Since(c.decided).Round(time.Minute), c.kind, c.to)
 			}
 		}
