@@ -89,7 +89,7 @@ func familyText(c autopilot.Case, isListed bool) string {
 func checkOtherFlavor(w *walk, _ *change) answer {
 	c := *w.c
 	has, wanted := c.Instance.Flavor, c.Wanted.Flavor
-	if wanted == has || isOurs(c, wanted) {
+	if wanted == has || isOurs(c, flavor, wanted) {
 		return answer{}
 	}
 	if since, stalled := stalledRequest(c, flavor); stalled {
@@ -101,11 +101,11 @@ func checkOtherFlavor(w *walk, _ *change) answer {
 		"The Rds requests %s and the cloud still has %s. That change comes first", wanted, has)
 }
 
-// isOurs reports whether the Rds requests a flavor of ours that the cloud has not made.
-func isOurs(c autopilot.Case, wanted string) bool {
+// isOurs reports whether a size or flavor that the Rds requests is that of our last change of the kind.
+func isOurs(c autopilot.Case, kind v1alpha1.ChangeKind, wanted string) bool {
 	for _, ch := range c.Status.Changes {
-		if ch.Kind == flavor && ch.IsDecided() {
-			return ch.To == wanted
+		if ch.Kind == kind && ch.IsDecided() {
+			return ch.To == wanted && ch.By == v1alpha1.ByAutopilot
 		}
 	}
 	return false

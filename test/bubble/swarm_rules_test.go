@@ -85,9 +85,9 @@ type openChange struct {
 func openChanges(object map[string]any) (all []openChange) {
 	status, _ := object["status"].(map[string]any)
 	changes, _ := status["changes"].([]any)
-	for _, value := range append([]any{status["pending"], status["overtaken"]}, changes...) {
+	for _, value := range changes {
 		c, ok := value.(map[string]any)
-		if !ok || c["outcome"] != nil || c["by"] == string(v1alpha1.ByOther) {
+		if !ok || c["outcome"] != nil || c["decisionTime"] == nil { // what only others request has no decision
 			continue
 		}
 		kind, _ := c["kind"].(string)
