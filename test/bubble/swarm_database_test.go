@@ -320,9 +320,12 @@ func (o *operator) work(ctx context.Context) {
 			d.patchRds(map[string]any{"status": map[string]any{"status": in.Status}})
 		}
 		var err error
+		d.mu.Lock()
+		isAlone := d.databasePlan.alone && d.policy().spec.Apply == v1alpha1.ApplyCloud // else nobody would apply anything
+		d.mu.Unlock()
 		acts := in.Status == simcloud.StatusActive || in.Status == simcloud.StatusStorageFull && !o.w.plan.fullWaits
 		switch {
-		case !acts || d.databasePlan.alone || time.Now().Before(d.noOperator):
+		case !acts || isAlone || time.Now().Before(d.noOperator):
 		case int(rds.Spec.VolumeSize) > in.VolumeGB:
 			_, err = o.api.Enlarge(ctx, in.ID, int(rds.Spec.VolumeSize))
 		case rds.Spec.FlavorRef != in.Flavor && in.Status == simcloud.StatusActive:

@@ -530,8 +530,7 @@ func (w *swarm) judgeSettled() {
 		wanted := []string{strconv.Itoa(d.specGB), d.specFlavor}
 		d.mu.Unlock()
 		for _, c := range d.stored() {
-			// A refused change stays while the Rds requests it. Without an operator, only the service applies changes.
-			isWanted := (p.spec.Apply == v1alpha1.ApplyCloud || d.databasePlan.alone) && slices.Contains(wanted, c.to)
+			isWanted := p.spec.Apply == v1alpha1.ApplyCloud && slices.Contains(wanted, c.to) // a refused change stays then
 			if time.Since(c.decided) > 2*time.Hour && mayStart && !isWanted {
 				once("pending", "pending since %v: %s → %s", time.Since(c.decided).Round(time.Minute), c.kind, c.to)
 			}
