@@ -112,7 +112,7 @@ func (f *Followed) follow(c autopilot.Case, ch *v1alpha1.Change) {
 			ch.StartTime = autopilot.Micro(c.Now)
 		}
 		ch.Refusal = nil
-		if !c.IsAccepted(ch) {
+		if c.Spec.Apply == v1alpha1.ApplyCloud || !c.IsAccepted(ch) { // the round of the patch has reported it
 			f.Found = append(f.Found, *ch)
 		}
 	}
