@@ -553,7 +553,7 @@ func (w *swarm) judgeSettled() {
 		if c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionContested); c != nil && c.Status == "True" && time.Since(d.peopled) > 9*day {
 			once("contested", "Contested, and nobody has changed anything for 9 days: %s", c.Message)
 		}
-		if c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionProgressing); c != nil && c.Status == "True" && d.isUnchanged(in) {
+		if c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionProgressing); c != nil && c.Status == "True" && time.Since(c.LastTransitionTime.Time) > time.Minute && d.isUnchanged(in) {
 			once("progressing", "Progressing, and the cloud has what the service requested: %s", c.Message)
 		}
 		if left := w.rulesOf(swarmNamespace, d.name); !p.on && len(left) > 0 {
