@@ -65,14 +65,20 @@ func HoldsPlace(changes []v1alpha1.Change, now time.Time) bool {
 	})
 }
 
+// LastDecided returns our last change of that kind, whatever became of it.
+func LastDecided(changes []v1alpha1.Change, kind v1alpha1.ChangeKind) (last v1alpha1.Change, ok bool) {
+	for _, ch := range changes {
+		if ch.Kind == kind && ch.IsDecided() {
+			return ch, true
+		}
+	}
+	return last, false
+}
+
 // LastRefusal returns the refusal of our last change of that kind that prevents another request, and the change. The
 // refusal is nil if there is none, or if the change has started since.
 func LastRefusal(changes []v1alpha1.Change, kind v1alpha1.ChangeKind) (r *v1alpha1.Refusal, ch v1alpha1.Change) {
-	i := slices.IndexFunc(changes, func(ch v1alpha1.Change) bool { return ch.Kind == kind && ch.IsDecided() })
-	if i < 0 {
-		return nil, ch
-	}
-	ch = changes[i]
+	ch, _ = LastDecided(changes, kind)
 	if ch.Outcome == v1alpha1.OutcomeFailed || ch.IsPending() && ch.StartTime == nil {
 		return ch.Refusal, ch
 	}

@@ -103,12 +103,8 @@ func checkOtherFlavor(w *walk, _ *change) answer {
 
 // isOurs reports whether a size or flavor that the Rds requests is that of our last change of the kind.
 func isOurs(c autopilot.Case, kind v1alpha1.ChangeKind, wanted string) bool {
-	for _, ch := range c.Status.Changes {
-		if ch.Kind == kind && ch.IsDecided() {
-			return ch.To == wanted && ch.By == v1alpha1.ByAutopilot
-		}
-	}
-	return false
+	last, ok := autopilot.LastDecided(c.Status.Changes, kind)
+	return ok && last.To == wanted && last.By == v1alpha1.ByAutopilot
 }
 
 // checkFlavorsKnown demands everything from which a larger flavor is chosen.

@@ -151,13 +151,8 @@ func setRequestsOfOthers(c autopilot.Case, s *v1alpha1.Status) {
 	known := slices.Clone(s.Changes)
 	s.Changes = slices.DeleteFunc(slices.Clone(s.Changes), isRequestOfOther)
 	request := func(kind v1alpha1.ChangeKind, from, to string) {
-		for _, ch := range s.Changes {
-			if ch.Kind == kind && ch.IsDecided() {
-				if ch.To == to {
-					return // ours
-				}
-				break
-			}
+		if last, ok := autopilot.LastDecided(s.Changes, kind); ok && last.To == to {
+			return // ours
 		}
 		since := autopilot.Micro(c.Now)
 		for _, ch := range known {
