@@ -27,7 +27,8 @@ type Answer struct {
 
 // Record enters the answer into the stored status. It returns the decisions that it leads to, those of them that are
 // new, and the change if it has ended. An answer to a change that is no longer pending changes nothing.
-func (a Answer) Record(c autopilot.Case, s *v1alpha1.Status) (answers, news []autopilot.Decision, ended []v1alpha1.Change) {
+func (a Answer) Record(c autopilot.Case, s *v1alpha1.Status) (
+	answers, news []autopilot.Decision, ended []v1alpha1.Change) {
 	ch := s.Pending(a.Kind)
 	if ch == nil || ch.To != a.To {
 		return nil, nil, nil
@@ -35,35 +36,32 @@ func (a Answer) Record(c autopilot.Case, s *v1alpha1.Status) (answers, news []au
 	if ch.RequestTime == nil && (a.Reason == "" || a.Reason == autopilot.ReasonContested) {
 		ch.RequestTime = autopilot.Micro(c.Now)
 	}
-	for _, d := range DecisionsFor(c, *ch) {
-		switch {
-		case a.Reason == "":
-		case a.Reason == autopilot.ReasonContested:
-			d = declineReverted(c, d, *ch)
-		case a.Unsent:
-			d = d.Decline(a.Reason, c.Recheck, "The cloud did not answer before the request (%s): %s", autopilot.DescribeStep(*ch), a.Message)
-		default:
-			refused := *ch
-			refuse(c, &refused, a.Reason, a.Message)
-			d = d.Decline(autopilot.RefusalReason(*refused.Refusal), refused.Refusal.NextTime.Sub(c.Now), "%s",
-				autopilot.DescribeRefused(refused))
-		}
-		answers = append(answers, d)
-	}
 	switch {
 	case a.Reason == "":
 		ch.JobID, ch.StartTime, ch.Refusal = a.JobID, autopilot.Micro(c.Now), nil
+		put(s, *ch)
+		return nil, nil, nil
 	case a.Reason == autopilot.ReasonContested:
 		end(c, ch, v1alpha1.OutcomeLost)
 	case !a.Unsent:
 		refuse(c, ch, a.Reason, a.Message)
 	}
 	put(s, *ch)
-	if a.Reason == "" {
-		return answers, nil, nil
-	}
 	if !ch.IsPending() {
 		ended = append(ended, s.Changes[0])
+	}
+	for _, d := range DecisionsFor(c, *ch) {
+		switch {
+		case a.Reason == autopilot.ReasonContested:
+			d = declineReverted(c, d, *ch)
+		case a.Unsent:
+			d = d.Decline(a.Reason, c.Recheck, "The cloud did not answer before the request (%s): %s",
+				autopilot.DescribeStep(*ch), a.Message)
+		default:
+			d = d.Decline(autopilot.RefusalReason(*ch.Refusal), ch.Refusal.NextTime.Sub(c.Now), "%s",
+				autopilot.DescribeRefused(*ch))
+		}
+		answers = append(answers, d)
 	}
 	a.dropRecords(s)
 	news = Decisions(s, answers, c.Now)
