@@ -68,8 +68,8 @@ func (a *Alarms) mark(namespace, name string, recommends bool) Mark {
 	return Mark{Namespace: namespace, Name: name, Cluster: a.options.ClusterID, Recommends: recommends}
 }
 
-// ownerOf returns whose rule this is. It ignores whether the owner only recommends. ok is false unless the description
-// is a mark and the rule has the name that this owner gives its rules: a person may have copied the description alone.
+// ownerOf returns the RdsAutopilot that a rule belongs to, whatever its mode. ok is true if the description of the rule
+// is a mark and its name is that of such a rule. The description alone proves nothing, because a person may copy it.
 func (a *Alarms) ownerOf(r otc.Rule) (owner Mark, ok bool) {
 	owner, ok = ParseMark(r.Description)
 	owner.Recommends = false
@@ -138,8 +138,8 @@ func (a *Alarms) Claim(ctx context.Context, namespace, name string, ids []string
 	return claim, nil
 }
 
-// Manager returns the object that manages an instance: the smallest mark among the rules that watch one of the ids. ok is
-// false if no rule does, or only rules without a readable mark and rules that only recommend.
+// Manager returns the RdsAutopilot that manages an instance: the smallest mark of the rules that watch one of the ids.
+// It ignores rules that bear no mark, and rules of an RdsAutopilot in mode Recommend. ok is false if no rule is left.
 func Manager(listed []otc.Rule, ids []string) (manager Mark, ok bool) {
 	for _, r := range listed {
 		if r.Namespace != otc.MetricNamespace || !slices.Contains(ids, r.DimensionValue) {

@@ -32,7 +32,8 @@ const (
 type Mark struct {
 	Namespace, Name string
 	Cluster         string // uid of the namespace kube-system
-	// Recommends is true if the mode of the owner is not Auto. Then another object may manage the instance.
+	// Recommends is true if the effective mode of the RdsAutopilot is Recommend. Its rules do not stop another one from
+	// managing the instance.
 	Recommends bool
 }
 

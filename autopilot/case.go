@@ -59,8 +59,8 @@ type Case struct {
 	HasPlace bool
 }
 
-// MayAct reports whether the object may change its instance as far as claims are concerned: it holds its claim, or Cloud
-// Eye creates no rule for it, or it only recommends.
+// MayAct reports whether the RdsAutopilot may decide as far as claims are concerned: one of its own rules watches the
+// instance, or Cloud Eye has refused to create one, or the mode is not Auto, so that nothing is changed.
 func (c Case) MayAct() bool {
 	return c.Claim.Holds || c.Status.Alarms.Refused != "" || c.Mode != v1alpha1.ModeAuto
 }

@@ -106,8 +106,7 @@ func (r *round) patchRds(ctx context.Context, ch v1alpha1.Change) (*record.Answe
 	if err := r.confirmTarget(ctx); err != nil {
 		return nil, err
 	}
-	now := r.options.Now()
-	ch.RequestTime = autopilot.Micro(now)
+	ch.RequestTime = autopilot.Micro(r.options.Now())
 	r.controller.remember(r.key, func(m *memory) { m.patch = &ch }) // the watch event may come before the answer
 	stored, err := r.kube.PatchRds(ctx, r.target, ch)
 	if err == nil && stored.Wanted.Matches(ch) {
@@ -210,7 +209,7 @@ func (r *round) emitDecisions(news []autopilot.Decision) {
 // episodeServed reports whether the alarm has had a change already. The latency metric counts only the first.
 func (r *round) episodeServed(d autopilot.Decision) bool {
 	return slices.ContainsFunc(r.rap.Status.Changes, func(ch v1alpha1.Change) bool {
-		return slices.Contains(ch.Metrics, d.Metric) && ch.DecisionTime != nil && ch.DecisionTime.After(d.Since) && !ch.IsPending()
+		return slices.Contains(ch.Metrics, d.Metric) && !ch.IsPending() && ch.IsDecided() && ch.DecisionTime.After(d.Since)
 	})
 }
 

@@ -138,11 +138,11 @@ func readEach(series []Series, request func([]Series) (map[Series][]autopilot.Po
 	if err == nil {
 		return found, nil
 	}
-	isAlone := len(series) == 1 || !isRejected(err) && !isUndecodable(err)
+	isCommon := len(series) == 1 || !isRejected(err) && !isUndecodable(err) // no other request would do better
 	found = make(map[Series][]autopilot.Point, len(series))
 	for i, s := range series {
-		if isAlone || i == 3 && len(failed) == 3 {
-			isAlone, failed[s] = true, err
+		if isCommon = isCommon || i == 3 && len(failed) == 3; isCommon {
+			failed[s] = err
 			continue
 		}
 		points, err := read([]Series{s})
