@@ -51,8 +51,8 @@ demo: .cache/sandbox ## Run the main job on this machine: alarms arrive, databas
 	@exec .cache/sandbox demo -kube $(KUBE) -binary bin/rds-autopilot
 
 .PHONY: sandbox
-sandbox: .cache/sandbox ## Keep the demo's world running, with the status page and a page of the cloud. Flags: SANDBOX="-speed 10"
-	@exec .cache/sandbox up -kube $(KUBE) -binary bin/rds-autopilot $(SANDBOX)
+sandbox: .cache/sandbox ## Keep the demo's world running, with the status page. It prints how you change the load of a database
+	@exec .cache/sandbox up -kube $(KUBE) -binary bin/rds-autopilot
 
 .PHONY: test
 test: ## Run the tests of every change: units, the loop, the swarm, and the binary, with Kubernetes in memory

@@ -4,9 +4,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 	"sync"
 
@@ -64,16 +62,6 @@ func armed(ctx context.Context, db *world.DB) error {
 	return err
 }
 
-// absent waits until the operator has dropped spec.autopilot, and checks that this turned nothing off.
-func absent(ctx context.Context, db *world.DB) error {
-	_, err := db.WaitRds(ctx, "the operator has dropped spec.autopilot", func(r *otcv1.Rds) bool { return r.Spec.Autopilot == nil })
-	if err != nil {
-		return err
-	}
-	_, err = db.Autopilot(ctx)
-	return err
-}
-
 // asked waits until the Rds requests what is expected.
 func asked(ctx context.Context, db *world.DB, p plan) error {
 	_, err := db.WaitRds(ctx, fmt.Sprintf("the Rds asks for %d GB and %s", p.volumeGB, p.flavor), p.asks)
@@ -109,19 +97,6 @@ func cleared(ctx context.Context, db *world.DB, p plan) error {
 	return err
 }
 
-// sweptAgain waits for two more sweeps. After them, no further change is expected.
-func sweptAgain(ctx context.Context, service *world.Process) error {
-	const sweeps = "rds_autopilot_sweep_duration_seconds_count"
-	before, err := service.Metrics(ctx)
-	if err != nil {
-		return err
-	}
-	return world.Eventually(ctx, "two more sweeps have looked at everything", func(ctx context.Context) (bool, error) {
-		now, err := service.Metrics(ctx)
-		return err == nil && now.Sum(sweeps) >= before.Sum(sweeps)+2, err
-	})
-}
-
 // once checks that exactly one change was made, and none since the alarm's end.
 func once(ctx context.Context, db *world.DB, p plan) error {
 	a, err := db.Autopilot(ctx)
@@ -138,36 +113,6 @@ func once(ctx context.Context, db *world.DB, p plan) error {
 		return fmt.Errorf("%s: want one change that is completed, got %+v", p.Name, a.Status.Changes)
 	case !p.asks(r) || in.VolumeGB != p.volumeGB || in.Flavor != p.flavor:
 		return fmt.Errorf("%s: the Rds asks for %d GB and %s, the cloud has %s", p.Name, r.Spec.VolumeSize, r.Spec.FlavorRef, size(in))
-	}
-	return nil
-}
-
-// refused checks the answer to a forged message.
-func refused(status int, err error) error {
-	if err != nil {
-		return err
-	}
-	if status != http.StatusForbidden {
-		return fmt.Errorf("the forged message was answered with %d, want 403", status)
-	}
-	return nil
-}
-
-// untouched checks that a message left no trace.
-func untouched(ctx context.Context, db *world.DB, messageID string) error {
-	a, err := db.Autopilot(ctx)
-	if err != nil {
-		return err
-	}
-	for _, s := range a.Status.Intake.Signals {
-		if s.MessageID == messageID {
-			return errors.New("the forged message is stored")
-		}
-	}
-	for _, d := range a.Status.Decisions {
-		if d.MessageID == messageID {
-			return errors.New("something was decided because of the forged message")
-		}
 	}
 	return nil
 }

@@ -17,7 +17,6 @@ const (
 	actorDemo       = "demo"
 	actorWorkload   = "workload"
 	actorStranger   = "stranger"
-	actorPerson     = "you"
 	actorCloudEye   = "cloud eye"
 	actorSMN        = "smn"
 	actorAutopilot  = "autopilot"
@@ -32,8 +31,6 @@ const (
 type console struct {
 	out   io.Writer
 	start time.Time
-	now   func() time.Time
-	speed float64 // of the cloud's clock
 
 	mu      sync.Mutex
 	stories []*story
@@ -47,14 +44,14 @@ type story struct {
 }
 
 func newConsole(out io.Writer) *console {
-	return &console{out: out, start: time.Now(), now: time.Now, speed: 1}
+	return &console{out: out, start: time.Now()}
 }
 
-// restart makes this the time that the others count from, on a clock of that speed.
-func (c *console) restart(speed float64) {
+// restart makes this the time that the others count from.
+func (c *console) restart() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.start, c.speed = c.now(), speed
+	c.start = time.Now()
 }
 
 // beginStory gives a database a story of its own; the title is its first line.
@@ -114,7 +111,7 @@ func (c *console) writeLine(name, line string) {
 func (c *console) printStep(actor, name, format string, args ...any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	minutes := int(c.now().Sub(c.start).Minutes() * c.speed)
+	minutes := int(time.Since(c.start).Minutes() * demoSpeed)
 	text := strings.TrimSpace(fmt.Sprintf(format, args...))
 	if name != "" && c.story(name) == nil {
 		text = name + ": " + text

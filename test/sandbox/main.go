@@ -4,7 +4,7 @@
 // a fast clock and a stand-in for the operator. It needs nothing but Go.
 //
 //	sandbox demo   three databases run full; rds-autopilot enlarges them, and every step is printed
-//	sandbox up     the same world with no end, with the status page and a page of the simulated cloud
+//	sandbox up     the same world with no end, with the status page
 //
 // demo exits with 0 if everything happened that should and nothing that should not, else with 1. An interrupt ends either.
 package main
@@ -30,17 +30,12 @@ const usage = `Usage: sandbox COMMAND [FLAGS]
 
 Commands:
   demo   three databases run full; rds-autopilot enlarges them, and every step is printed (about 40 seconds)
-  up     keep the world running until an interrupt, with the status page and a page of the simulated cloud
+  up     keep the world running until an interrupt, with the status page
 
-Flags of both:
+Flags:
   -kube memory|real   Kubernetes in memory (default), or kube-apiserver and etcd: those in $KUBEBUILDER_ASSETS, or else
                       compiled from source (some minutes, once)
   -binary FILE        rds-autopilot (default: compile it)
-
-Flags of up:
-  -listen HOST:PORT   where the pages are (default: a free port of 127.0.0.1)
-  -speed N            the time factor, 1 to 600 (default 60: a minute takes a second)
-  -replicas N         of rds-autopilot (default 2); with 0 you start it by hand, and are told how
 `
 
 // Exit codes.
@@ -59,39 +54,20 @@ func main() {
 	os.Exit(code)
 }
 
-func run(ctx context.Context, args []string, stdout *os.File, stderr io.Writer) int {
-	if len(args) == 1 && (args[0] == "help" || args[0] == "--help" || args[0] == "-h") {
-		fmt.Fprint(stdout, usage)
-		return exitOK
-	}
-	command, err := parse(args)
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	command, o, err := parse(args)
 	if err != nil {
 		fmt.Fprintf(stderr, "sandbox: %v\n%s", err, usage)
 		return exitUsage
 	}
-	out := newConsole(stdout)
-	if err := command(ctx, out); err != nil {
+	if err := command(ctx, newConsole(stdout), o); err != nil {
 		fmt.Fprintf(stderr, "sandbox: %v\n", err)
 		return exitError
 	}
 	return exitOK
 }
 
-func parse(args []string) (func(context.Context, *console) error, error) {
-	if len(args) == 0 {
-		return nil, errors.New("a command is missing")
-	}
-	o, err := readFlags(args[0], args[1:])
-	switch args[0] {
-	case "demo":
-		return func(ctx context.Context, out *console) error { return demo(ctx, out, o.worldOptions) }, err
-	case "up":
-		return func(ctx context.Context, out *console) error { return up(ctx, out, o) }, err
-	}
-	return nil, fmt.Errorf("unknown command %q", args[0])
-}
-
-// worldOptions are the flags of both commands.
+// worldOptions are the flags.
 type worldOptions struct {
 	real   bool   // kube-apiserver and etcd instead of Kubernetes in memory
 	binary string // of the service; empty compiles it
@@ -102,41 +78,37 @@ func (o worldOptions) apply(to world.Options) world.Options {
 	return to
 }
 
-// upOptions are the flags of up.
-type upOptions struct {
-	worldOptions
-	listen   string
-	speed    float64
-	replicas int
-}
+type command func(context.Context, *console, worldOptions) error
 
-func readFlags(command string, args []string) (o upOptions, err error) {
-	f := flag.NewFlagSet("sandbox "+command, flag.ContinueOnError)
-	f.SetOutput(io.Discard) // run prints the usage
+func parse(args []string) (command, worldOptions, error) {
+	var o worldOptions
+	if len(args) == 0 {
+		return nil, o, errors.New("a command is missing")
+	}
+	run := map[string]command{"demo": demo, "up": up}[args[0]]
+	if run == nil {
+		return nil, o, fmt.Errorf("unknown command %q", args[0])
+	}
+	f := flag.NewFlagSet("sandbox "+args[0], flag.ContinueOnError)
+	f.SetOutput(io.Discard) // the caller prints the usage
 	f.StringVar(&o.binary, "binary", "", "")
 	kube := f.String("kube", "memory", "")
-	o.speed = demoSpeed
-	if command == "up" {
-		f.StringVar(&o.listen, "listen", "127.0.0.1:0", "")
-		f.Float64Var(&o.speed, "speed", demoSpeed, "")
-		f.IntVar(&o.replicas, "replicas", 2, "")
-	}
-	if err := f.Parse(args); err != nil {
-		return o, err
+	if err := f.Parse(args[1:]); err != nil {
+		return nil, o, err
 	}
 	o.real = *kube == "real"
 	if o.binary != "" {
-		if o.binary, err = filepath.Abs(o.binary); err != nil { // it runs in another folder
-			return o, fmt.Errorf("find %s: %w", o.binary, err)
+		binary, err := filepath.Abs(o.binary) // it runs in another folder
+		if err != nil {
+			return nil, o, fmt.Errorf("find %s: %w", o.binary, err)
 		}
+		o.binary = binary
 	}
 	switch {
 	case f.NArg() > 0:
-		return o, fmt.Errorf("unknown argument %q", f.Arg(0))
+		return nil, o, fmt.Errorf("unknown argument %q", f.Arg(0))
 	case *kube != "real" && *kube != "memory":
-		return o, errors.New("-kube is memory or real")
-	case o.speed < 1 || o.speed > 600 || o.replicas < 0 || o.replicas > 5:
-		return o, errors.New("-speed is 1 to 600, and -replicas 0 to 5")
+		return nil, o, errors.New("-kube is memory or real")
 	}
-	return o, nil
+	return run, o, nil
 }

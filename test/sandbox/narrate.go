@@ -26,7 +26,7 @@ type narrator struct {
 	*console
 	names []string // of the databases
 
-	quiet *sync.Map // ids of messages that nobody wants to hear more of, and what is news only the second time
+	quiet *sync.Map // ids of messages that nobody wants to hear more of
 }
 
 func newNarrator(out *console) narrator { return narrator{console: out, quiet: &sync.Map{}} }
@@ -34,7 +34,7 @@ func newNarrator(out *console) narrator { return narrator{console: out, quiet: &
 // options are those of a world whose events are printed.
 func (n narrator) options() world.Options {
 	return world.Options{
-		Cloud:    simcloud.Options{DeliveryFault: n.sending, OnDelivery: n.sent},
+		Cloud:    simcloud.Options{DeliveryFault: n.sending},
 		OnAct:    n.act,
 		OnLine:   n.line,
 		Progress: n.progress(),
@@ -51,11 +51,10 @@ func (n narrator) about(d simcloud.Delivery) string {
 	return ""
 }
 
-// sending is called before each attempt to deliver a message, and lets it pass.
+// sending is called before each attempt to deliver a message. It prints the first one, and lets all pass.
 func (n narrator) sending(d simcloud.Delivery) simcloud.DeliveryFault {
 	name := n.about(d)
 	if len(d.Attempts) > 0 {
-		n.printStep(actorSMN, name, "tries message %s again", short(d.MessageID))
 		return simcloud.DeliveryFault{}
 	}
 	if d.Type != simcloud.TypeNotification {
@@ -90,13 +89,6 @@ func (n narrator) sending(d simcloud.Delivery) simcloud.DeliveryFault {
 	return simcloud.DeliveryFault{}
 }
 
-// sent is called after each attempt. One that went well is logged by the service.
-func (n narrator) sent(d simcloud.Delivery) {
-	if last := d.Attempts[len(d.Attempts)-1]; d.State != simcloud.Delivered {
-		n.printStep(actorSMN, n.about(d), "message %s was not taken: status %d %s", short(d.MessageID), last.Status, last.Err)
-	}
-}
-
 func short(id string) string { return id[:min(len(id), 8)] }
 
 // act prints what the operator does.
@@ -115,10 +107,6 @@ func (n narrator) line(_ *world.Process, l world.Line) {
 	switch {
 	case l.Fields == nil:
 		n.printStep(actorAutopilot, "", "%s", l.Raw)
-	case l.Msg == "leadership" && l.Fields["leading"] == true:
-		if _, again := n.quiet.LoadOrStore("leads", true); again { // the first one is no news
-			n.printStep(actorAutopilot, "", "another replica leads")
-		}
 	case l.Msg == "armed":
 		n.printStep(actorAutopilot, name, "armed: topic, confirmed subscription and alarm rules are in place")
 	case strings.HasPrefix(l.Msg, "notification "):

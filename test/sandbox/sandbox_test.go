@@ -4,12 +4,10 @@ package main
 
 import (
 	"encoding/json"
-	"os"
-	"path/filepath"
+	"io"
 	"strings"
 	"testing"
 
-	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
 	"github.com/mcsps/rds-autopilot/test/world"
 )
 
@@ -24,22 +22,11 @@ func TestSandboxPrintsWhatTheDemoDoesNotShow(t *testing.T) {
 			n.line(nil, l)
 		}
 	}
-	refused := simcloud.Delivery{
-		MessageID: "0123456789", Body: []byte(`{"alarm_name":"autopilot_default_orders_storage"}`),
-		Type:  simcloud.TypeNotification,
-		State: simcloud.Pending, Attempts: []simcloud.Attempt{{Status: 503}},
-	}
 	for want, print := range map[string]func(narrator){
-		"smn         orders: message 01234567 was not taken: status 503": func(n narrator) { n.sent(refused) },
-		"smn         orders: tries message 01234567 again":               func(n narrator) { n.sending(refused) },
 		"autopilot   a message: foreign, answers 200": log(
 			`{"msg":"notification foreign","result":"foreign","status":200}`),
 		"autopilot   orders: CapReached: Storage is at its limit": log(
 			`{"msg":"decision","name":"orders","action":"None","reason":"CapReached","message":"Storage is at its limit"}`),
-		"autopilot   another replica leads": func(n narrator) {
-			log(`{"msg":"leadership","leading":true}`)(n)
-			log(`{"msg":"leadership","leading":true}`)(n)
-		},
 		"autopilot   panic: x": log("panic: x"),
 	} {
 		var out strings.Builder
@@ -53,22 +40,13 @@ func TestSandboxPrintsWhatTheDemoDoesNotShow(t *testing.T) {
 }
 
 func TestWrongArgumentsPrintUsage(t *testing.T) {
-	out, err := os.Create(filepath.Join(t.TempDir(), "out"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer out.Close()
 	for _, args := range []string{
-		"", "dance", "demo -fast", "demo -speed 1", "demo -kube none",
-		"up -speed 0", "up -speed x", "up -replicas 9", "up more",
+		"", "dance", "demo -fast", "demo -kube none", "up more",
 	} {
 		var complaint strings.Builder
-		code := run(t.Context(), strings.Fields(args), out, &complaint)
+		code := run(t.Context(), strings.Fields(args), io.Discard, &complaint)
 		if code != exitUsage || !strings.Contains(complaint.String(), "Usage: sandbox") {
 			t.Errorf("%q: exit code %d, %q", args, code, complaint.String())
 		}
-	}
-	if code := run(t.Context(), []string{"--help"}, out, &strings.Builder{}); code != exitOK {
-		t.Errorf("--help: exit code %d", code)
 	}
 }

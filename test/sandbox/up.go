@@ -13,57 +13,38 @@ import (
 	"sync"
 	"time"
 
-	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	"github.com/mcsps/rds-autopilot/test/world"
-)
-
-// Where the service is expected to listen when it is started by hand.
-const (
-	webhookAddr = "127.0.0.1:8080"
-	adminAddr   = "127.0.0.1:9090"
 )
 
 // upPolicy lets a flavor change without the hour that lies between two changes otherwise.
 const upPolicy = `{"flavor":{"cooldownSeconds":5,"maxChangesPerDay":10}}`
 
-// up keeps a world running until the context ends: with the service in it, and pages to watch it and to play with the cloud.
-func up(ctx context.Context, out *console, o upOptions) (err error) {
+// upGrowth is how fast the database that runs out of storage fills up, in GB per minute of the cloud.
+const upGrowth = 0.2
+
+// up keeps a world with the service running until the context ends. People change the load of its databases.
+func up(ctx context.Context, out *console, o worldOptions) (err error) {
 	n := newNarrator(out)
 	for _, p := range plans() {
 		n.names = append(n.names, p.Name)
 	}
-	s := &replicas{wanted: o.replicas}
-	c := &controls{narrator: n, replicas: s, soldOut: map[offer]bool{}, now: time.Now}
-	options := o.apply(n.options())
-	options.Cloud.Speed = o.speed
-	options.Cloud.DeliveryFault = func(d simcloud.Delivery) simcloud.DeliveryFault {
-		if c.loses(d) {
-			return simcloud.DeliveryFault{Drop: true}
-		}
-		return n.sending(d)
-	}
-	options.OnLine = func(p *world.Process, l world.Line) {
-		s.seen(p, l)
-		n.line(p, l)
-	}
-	out.print("%sStarting:   Kubernetes, the cloud and rds-autopilot …\n", o.head(o.speed))
-	w, err := world.Start(ctx, options)
+	out.print("%sStarting:   Kubernetes, the cloud and rds-autopilot …\n", o.head())
+	w, err := world.Start(ctx, o.apply(n.options()))
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, w.Close()) }()
-	c.world = w
-	out.restart(o.speed)
-	var running sync.WaitGroup
-	defer running.Wait()
-	defer c.undo()
-	if o.replicas == 0 {
-		w.Ingress.Set("http://" + webhookAddr)
-	} else if err := s.start(ctx, w, &running); err != nil {
+	out.restart()
+	service, err := w.Serve(ctx)
+	if err != nil {
 		return err
 	}
+	var running sync.WaitGroup
+	defer running.Wait()
+	dbs := map[string]*world.DB{}
 	for _, p := range plans() {
-		p.Autopilot = false // the operator would drop it, and a service that is started later would not see it
+		p.Autopilot = false // the RdsAutopilot below turns it on
 		db, err := w.AddDatabase(ctx, p.Database)
 		if err != nil {
 			return err
@@ -71,69 +52,91 @@ func up(ctx context.Context, out *console, o upOptions) (err error) {
 		if err := db.CreateAutopilot(ctx, upPolicy); err != nil {
 			return err
 		}
+		dbs[p.Name] = db
 		running.Go(func() { n.watch(ctx, db, p.created()) })
-		c.add(db, p)
+		if p.metric == v1alpha1.MetricStorage {
+			running.Go(func() { keepGrowing(ctx, db, w.Span(time.Minute)) })
+		}
 	}
-	running.Go(func() { c.keepGrowing(ctx) })
-	address, err := c.serve(ctx, o.listen, &running)
+	address, err := serveLoads(ctx, dbs, &running)
 	if err != nil {
 		return err
 	}
-	out.print("%s", c.instructions(address))
+	out.print(instructions, service.AdminURL, address, w.AdminKubeconfig())
 	<-ctx.Done()
 	out.print("\nEnding, and removing everything …\n")
 	return nil
 }
 
-// serve answers at one address: the status page of a replica, and below /cloud/ the page of the simulated cloud.
-func (c *controls) serve(ctx context.Context, listen string, running *sync.WaitGroup) (string, error) {
-	pages, err := c.handler()
-	if err != nil {
-		return "", err
+const instructions = `
+  Status page     %s/
+  Change a load   curl -d used=34 %[2]s/orders   (GB; cpu=95 or memory=95 in percent, of orders, shop or reports)
+  In a terminal   export KUBECONFIG=%[3]s; kubectl get rds,rap   (with all columns: KUBE=real)
+
+The disk of orders fills up by itself. Ctrl-C ends it and removes everything. Times are hours and minutes of the cloud.
+
+`
+
+// keepGrowing fills the disk of a database, each minute of the cloud.
+func keepGrowing(ctx context.Context, db *world.DB, minute time.Duration) {
+	tick := time.NewTicker(minute)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		in := db.Instance()
+		in.Workload.UsedGB = min(in.Workload.UsedGB+upGrowth, float64(in.VolumeGB))
+		_ = db.SetWorkload(in.Workload) // fails only for an instance that is gone
 	}
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", listen)
+}
+
+// serveLoads answers the requests that change the load of a database, and returns its URL.
+func serveLoads(ctx context.Context, dbs map[string]*world.DB, running *sync.WaitGroup) (string, error) {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
-		return "", fmt.Errorf("listen for the sandbox's pages: %w", err)
+		return "", fmt.Errorf("listen for changes of the load: %w", err)
 	}
-	mux := http.NewServeMux()
-	mux.Handle("/cloud/", http.StripPrefix("/cloud", pages))
-	mux.Handle("/", c.replicas.proxy())
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: time.Minute}
+	handler := http.NewCrossOriginProtection().Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		db := dbs[strings.TrimPrefix(r.URL.Path, "/")]
+		if db == nil {
+			http.NotFound(w, r)
+			return
+		}
+		text, err := setLoad(db, r)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		fmt.Fprintln(w, text)
+	}))
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second}
 	running.Go(func() { _ = server.Serve(listener) }) // ends with http.ErrServerClosed
 	context.AfterFunc(ctx, func() { _ = server.Close() })
-	return listener.Addr().String(), nil
+	return "http://" + listener.Addr().String(), nil
 }
 
-// minuteTakes is how long a minute of the cloud is here.
-func minuteTakes(speed float64) string {
-	if speed == 60 {
-		return "a second"
-	}
-	return strconv.FormatFloat(60/speed, 'g', 2, 64) + " seconds"
-}
-
-// instructions are where to look, and what to type in another terminal.
-func (c *controls) instructions(address string) string {
-	var text strings.Builder
-	line := func(parts ...string) { text.WriteString(strings.Join(parts, " ") + "\n") }
-	line()
-	if c.replicas.wanted > 0 {
-		line("  Status page    ", "http://"+address+"/")
-	}
-	line("  Simulated cloud", "http://"+address+"/cloud/   fill a disk, forge a message, kill the leader")
-	line("  In a terminal  ", "export KUBECONFIG="+c.world.AdminKubeconfig()+"; kubectl get rds,rap   (with all columns: KUBE=real)")
-	if c.replicas.wanted == 0 {
-		line("\nStart the service in another terminal; its status page is http://" + adminAddr + "/\n")
-		for _, kv := range c.world.Cloud.Env() {
-			line("  export " + kv)
+// setLoad sets what a form contains: used in GB, cpu and memory in percent of what the instance has now.
+func setLoad(db *world.DB, r *http.Request) (string, error) {
+	in := db.Instance()
+	for field, set := range map[string]func(float64){
+		"used":   func(v float64) { in.Workload.UsedGB = min(v, float64(in.VolumeGB)) },
+		"cpu":    func(v float64) { in.Workload.CPUDemand = v / 100 * float64(in.VCPUs) },
+		"memory": func(v float64) { in.Workload.MemoryDemandGB = v / 100 * float64(in.MemoryGB) },
+	} {
+		text := r.FormValue(field)
+		if text == "" {
+			continue
 		}
-		args := append(c.world.ServeArgs(), "--webhook-addr", webhookAddr, "--admin-addr", adminAddr)
-		text.WriteString("\n  bin/rds-autopilot serve")
-		for i := 1; i+1 < len(args); i += 2 {
-			text.WriteString(" \\\n    " + args[i] + " " + args[i+1])
+		v, err := strconv.ParseFloat(text, 64)
+		if err != nil || !(v >= 0) {
+			return "", fmt.Errorf("%s must be a number of at least 0, not %q", field, text)
 		}
-		line()
+		set(v)
 	}
-	line("\nCtrl-C ends it and removes everything. Times below are hours and minutes of the cloud.\n")
-	return text.String()
+	load := in.Workload
+	return fmt.Sprintf("%s has %s: %.1f GB used, %.1f vCPUs busy, %.1f GB of memory used",
+		db.Name, size(in), load.UsedGB, load.CPUDemand, load.MemoryDemandGB), db.SetWorkload(load)
 }
