@@ -3,7 +3,6 @@
 package webhook
 
 import (
-	"cmp"
 	"context"
 	"crypto"
 	"crypto/rand"
@@ -15,13 +14,11 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"errors"
-	"fmt"
 	"io"
 	"maps"
 	"math/big"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -290,16 +287,4 @@ func (s *harness) send(body io.Reader, header ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.answers = append(s.answers, answered{resp.StatusCode, strings.TrimSpace(string(text))})
-}
-
-// outbound returns the numbers of requests to the two hosts.
-func (s *harness) outbound() string {
-	var out []string
-	for what, host := range map[string]*countingHost{"certificate": s.cert, "confirmation": s.console} {
-		if n := host.requests.Load(); n > 0 {
-			out = append(out, fmt.Sprintf("%s ×%d", what, n))
-		}
-	}
-	slices.Sort(out)
-	return cmp.Or(strings.Join(out, ", "), "none")
 }

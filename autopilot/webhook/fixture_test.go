@@ -11,7 +11,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -45,6 +44,8 @@ type fakeStore struct {
 	down          error // returned by every request; nil if the API server works
 	conflict      int   // number of the next writes that conflict with another writer
 	panics        bool
+	hangs         bool          // a write returns only when its context ends
+	takes         time.Duration // of a write
 	// This replica does not know the topic, or the rules of the object.
 	lacksTopic, lacksRules bool
 }
@@ -93,7 +94,12 @@ func (f *fakeStore) LiveAutopilot(_ context.Context, namespace, name string) (*v
 }
 
 // WriteIntake counts versions as generations, because a fake has no resource version.
-func (f *fakeStore) WriteIntake(_ context.Context, read *v1alpha1.RdsAutopilot, in v1alpha1.Intake) error {
+func (f *fakeStore) WriteIntake(ctx context.Context, read *v1alpha1.RdsAutopilot, in v1alpha1.Intake) error {
+	if f.hangs {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	time.Sleep(f.takes)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.calls++
@@ -114,11 +120,18 @@ func (f *fakeStore) WriteIntake(_ context.Context, read *v1alpha1.RdsAutopilot, 
 }
 
 // fakeKeys returns one key for every URL, with an error if it is set.
-type fakeKeys struct{ err error }
+type fakeKeys struct {
+	err   error
+	hangs bool // until the context ends
+}
 
 func (fakeKeys) CheckURL(string) error { return nil }
 
-func (k fakeKeys) Key(context.Context, string, bool) (*rsa.PublicKey, error) {
+func (k fakeKeys) Key(ctx context.Context, _ string, _ bool) (*rsa.PublicKey, error) {
+	if k.hangs {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
 	return &signingKey().PublicKey, k.err
 }
 
@@ -135,8 +148,6 @@ type bench struct {
 	*Receiver
 	store    *fakeStore
 	warnings []string // reasons
-
-	badAnswers atomic.Int64 // counted by send
 }
 
 func newBench(t testing.TB) *bench {

@@ -3,8 +3,6 @@
 package webhook
 
 import (
-	"context"
-	"crypto/rsa"
 	"fmt"
 	"io"
 	"net/http"
@@ -19,7 +17,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/testutil"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
@@ -38,14 +35,10 @@ func TestOtherPathIs404AndOtherMethodIs405(t *testing.T) {
 		{"/smn", http.MethodGet, "/smn", 405},
 		{"/smn", http.MethodPost, "/", 404},
 		{"/smn", http.MethodPost, "/smn/x", 404},
-		{"/smn", http.MethodGet, "/metrics", 404},
 		{"/smn", http.MethodPost, "/smn", 400},
-		{"/smn", http.MethodPost, "/s%6Dn", 400},
 		{"/a b", http.MethodPost, "/a%20b", 400},
-		{"/ü", http.MethodPost, "/%C3%BC", 400},
 		{"/{x}", http.MethodPost, "/%7Bx%7D", 400},
 		{"/{x}", http.MethodPost, "/y", 404},
-		{"/a*b", http.MethodPost, "/a*b", 400},
 		{"/a*b", http.MethodPost, "/axb", 404},
 		{"", http.MethodPost, "/", 400},
 	} {
@@ -131,28 +124,6 @@ func TestLogHasEveryStoredMessageAndFiveLinesPerSecondOfOtherResults(t *testing.
 	})
 }
 
-func TestLogLineOfARefusedMessageNamesTheFailedCheckAndTheReason(t *testing.T) {
-	s := newHarness(t)
-	altered := alarm("alarm", ruleID, "rds039_disk_util", "another", noon())
-	for _, tc := range []struct{ check, body, reason string }{
-		{"envelope", s.alarm(nil).with("topic_urn", "<none>").json(), "topic_urn"},
-		{"type", s.alarm(m{"type": "Other"}).json(), "the type Other is unknown"},
-		{"topic", s.alarm(m{"topic_urn": theirTopic}).json(), "the topic is not ours"},
-		{"age", s.alarm(m{"timestamp": "2020-01-01T00:00:00Z"}).json(), "signed at 2020-01-01T00:00:00Z"},
-		{"certificate URL", s.alarm(m{"signing_cert_url": "https://evil.example" + certPath}).json(), "not one of --smn-cert-hosts"},
-		{"signature", s.alarm(nil).with("message", altered).json(), "the signature does not match"},
-		{"message", s.alarm(m{"message": "{}"}).json(), "unreadable"},
-		{"rule", s.alarm(m{"message": altered}).json(), "the instance is not ours"},
-	} {
-		req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/smn", strings.NewReader(tc.body))
-		s.receiver.ServeHTTP(httptest.NewRecorder(), req)
-		lines := s.logs.FilterField(zap.String("check", tc.check)).All()
-		if len(lines) != 1 || !strings.Contains(lines[0].ContextMap()["error"].(string), tc.reason) {
-			t.Errorf("%s: the lines are %v, want one with %q", tc.check, lines, tc.reason)
-		}
-	}
-}
-
 // lateBody is a body that arrives after a delay.
 type lateBody struct {
 	after time.Duration
@@ -165,98 +136,51 @@ func (b *lateBody) Read(p []byte) (int, error) {
 	return b.Reader.Read(p)
 }
 
-// hangingKeys and hangingStore return only when the context ends.
-type (
-	hangingKeys  struct{ fakeKeys }
-	hangingStore struct{ *fakeStore }
-)
-
-func (hangingKeys) Key(ctx context.Context, _ string, _ bool) (*rsa.PublicKey, error) {
-	<-ctx.Done()
-	return nil, ctx.Err()
-}
-
-func (hangingStore) WriteIntake(ctx context.Context, _ *v1alpha1.RdsAutopilot, _ v1alpha1.Intake) error {
-	<-ctx.Done()
-	return ctx.Err()
-}
-
-// slowWrites is a store that takes 100 ms for each write.
-type slowWrites struct{ *fakeStore }
-
-func (s slowWrites) WriteIntake(ctx context.Context, read *v1alpha1.RdsAutopilot, in v1alpha1.Intake) error {
-	time.Sleep(100 * time.Millisecond)
-	return s.fakeStore.WriteIntake(ctx, read, in)
-}
-
-// counted returns how many messages had that result.
-func (b *bench) counted(res result) (n int) {
-	for _, typ := range []string{"Notification", "SubscriptionConfirmation", "UnsubscribeConfirmation", typeOther} {
-		n += int(testutil.ToFloat64(b.meters.notifications.WithLabelValues(typ, string(res))))
-	}
-	return n
-}
-
-// send posts a body. It counts an answer that takes more than 4 seconds, or has the wrong header Retry-After.
-func (b *bench) send(body io.Reader) {
-	w, start := httptest.NewRecorder(), time.Now()
-	b.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/smn", body))
-	isUnavailable := w.Code == http.StatusServiceUnavailable
-	if time.Since(start) > 4*time.Second || isUnavailable != (w.Header().Get("Retry-After") != "") {
-		b.badAnswers.Add(1)
-	}
-}
-
 // The result unavailable pages on-call, so a sender must not be able to cause it.
 func TestUnavailableIsNeverCausedByTheSender(t *testing.T) {
-	for _, tc := range []struct {
-		name string
-		send func(*bench)
-		want result
+	fails := func(err error) io.Reader { return io.MultiReader(strings.NewReader(`{"type"`), iotest.ErrReader(err)) }
+	alarm := signedBody(nil)
+	for name, tc := range map[string]struct {
+		body   io.Reader
+		change func(*fakeStore, *fakeKeys)
+		want   result
 	}{
-		{"the connection ends within the body", func(b *bench) {
-			b.send(io.MultiReader(strings.NewReader(`{"type"`), iotest.ErrReader(io.ErrUnexpectedEOF)))
-		}, resultIncomplete},
-		{"the body is not complete within the time of reading", func(b *bench) {
-			b.send(io.MultiReader(strings.NewReader(`{"type"`), iotest.ErrReader(os.ErrDeadlineExceeded)))
-		}, resultIncomplete},
-		{"the body leaves no time for the API server", func(b *bench) {
-			b.Store = hangingStore{b.store}
-			b.send(&lateBody{readTime - time.Millisecond, strings.NewReader(signedBody(nil))})
-		}, resultIncomplete},
-		{"the API server hangs", func(b *bench) {
-			b.Store = hangingStore{b.store}
-			b.send(strings.NewReader(signedBody(nil)))
-		}, resultUnavailable},
-		{"the certificate host hangs", func(b *bench) {
-			b.Keys = hangingKeys{}
-			b.send(strings.NewReader(signedBody(nil)))
-		}, resultUnavailable},
-		{"every write conflicts", func(b *bench) {
-			b.store.conflict = 1 << 30
-			b.Store = slowWrites{b.store}
-			b.send(strings.NewReader(signedBody(nil)))
-		}, resultUnavailable},
-		{"the API server hangs for a message that took a second", func(b *bench) {
-			b.Store = hangingStore{b.store}
-			b.send(&lateBody{time.Second, strings.NewReader(signedBody(nil))})
-		}, resultUnavailable},
-		{"there is no certificate at an invented URL", func(b *bench) {
-			b.Keys = fakeKeys{fmt.Errorf("%w: %w", smn.ErrUnavailable, smn.ErrUnknownURL)}
-			b.send(strings.NewReader(signedBody(nil)))
-		}, resultIncomplete},
+		"the connection ends within the body": {body: fails(io.ErrUnexpectedEOF), want: resultIncomplete},
+		"the body is not complete within the time of reading": {
+			body: fails(os.ErrDeadlineExceeded), want: resultIncomplete,
+		},
+		"the body leaves no time for the API server": {
+			&lateBody{readTime - time.Millisecond, strings.NewReader(alarm)},
+			func(s *fakeStore, _ *fakeKeys) { s.hangs = true }, resultIncomplete,
+		},
+		"there is no certificate at an invented URL": {
+			strings.NewReader(alarm),
+			func(_ *fakeStore, k *fakeKeys) { k.err = fmt.Errorf("%w: %w", smn.ErrUnavailable, smn.ErrUnknownURL) },
+			resultIncomplete,
+		},
+		"the API server hangs": {
+			strings.NewReader(alarm), func(s *fakeStore, _ *fakeKeys) { s.hangs = true }, resultUnavailable,
+		},
+		"the certificate host hangs": {
+			strings.NewReader(alarm), func(_ *fakeStore, k *fakeKeys) { k.hangs = true }, resultUnavailable,
+		},
+		"every write conflicts": {
+			strings.NewReader(alarm),
+			func(s *fakeStore, _ *fakeKeys) { s.conflict, s.takes = 1<<30, 100*time.Millisecond }, resultUnavailable,
+		},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t)
-				tc.send(b)
-				for _, res := range []result{resultIncomplete, resultUnavailable} {
-					if n := b.counted(res); (n > 0) != (res == tc.want) {
-						t.Errorf("%d messages are %s, want only %s", n, res, tc.want)
-					}
+				b, keys := newBench(t), fakeKeys{}
+				if tc.change != nil {
+					tc.change(b.store, &keys)
 				}
-				if n := b.badAnswers.Load(); n > 0 {
-					t.Errorf("%d answers took more than 4 s, or lack Retry-After", n)
+				b.Keys = keys
+				w, start := httptest.NewRecorder(), time.Now()
+				b.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/smn", tc.body))
+				got, took := strings.TrimSpace(w.Body.String()), time.Since(start)
+				if w.Code != 503 || got != string(tc.want) || w.Header().Get("Retry-After") == "" || took > 4*time.Second {
+					t.Errorf("answered %d %s after %s with %v, want %s", w.Code, got, took, w.Header(), tc.want)
 				}
 			})
 		})
