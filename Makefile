@@ -170,7 +170,7 @@ score: ## Compare the rules with those of other systems. It writes docs/scoreboa
 .PHONY: bench
 bench: ## Measure each step five times, and a message through the binary beside the floor
 	@mkdir -p .cache/bench
-	@go test -run '^$$' -bench . -count 5 ./autopilot/... ./flavors ./k8s | tee .cache/bench/steps.txt
+	@go test -run '^$$' -bench . -count 5 ./autopilot/... | tee .cache/bench/steps.txt
 	@KUBE=real go test -run '^$$' -bench Messages -benchtime 1x ./test/e2e | tee .cache/bench/messages.txt
 	@go tool -modfile=test/tools/bench/go.mod benchstat .cache/bench/steps.txt
 

@@ -41,16 +41,3 @@ func BenchmarkEnvelope(b *testing.B) {
 		}
 	}
 }
-
-func BenchmarkAlarm(b *testing.B) {
-	e, err := ParseEnvelope(example(b, "notification_alarm.json"))
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := ParseAlarm(e.Message); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

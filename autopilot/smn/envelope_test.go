@@ -76,7 +76,6 @@ func TestParseEnvelopeChecksFields(t *testing.T) {
 		"unknown key with a value too deep":    {`"type"`, `"new": ` + nested + `, "type"`, false},
 		"unknown key with a Kelvin sign":       {`"type"`, `"to\u212aen": "x", "type"`, true},
 		"message with a long s beside message": {`"type"`, `"meſſage": "x", "type"`, false},
-		"the same, escaped":                    {`"type"`, `"me\u017f\u017fage": "x", "type"`, false},
 		"key in capitals instead of its form":  {`"type"`, `"TYPE"`, false},
 		"key twice, once escaped":              {`"type"`, `"t\u0079pe": "Notification", "type"`, false},
 		"no topic":                             {`"topic_urn"`, `"topic"`, false},
@@ -86,17 +85,11 @@ func TestParseEnvelopeChecksFields(t *testing.T) {
 		"U+2028 in the topic":                  {`"urn:smn`, `"\u2028urn:smn`, false},
 		"line feed in the topic":               {`"urn:smn`, `"urn:smn\nx`, false},
 		"line feed in the timestamp":           {at, at + `\n`, false},
-		"line feed in the type":                {`"Notification"`, `"Notification\nx"`, false},
-		"control character in the type":        {`"Notification"`, `"x\u001b"`, false},
 		"a type of 100 KB":                     {`"Notification"`, `"` + strings.Repeat("x", 100000) + `"`, false},
 		"the 13th month":                       {at, `2024-13-10T10:01:03Z`, false},
 		"another time zone":                    {at, `2024-07-10T10:01:03+00:00`, false},
-		"no time zone":                         {at, `2024-07-10T10:01:03`, false},
 		"a fraction of a second":               {at, `2024-07-10T10:01:03.0Z`, true},
 		"a fraction without a digit":           {at, `2024-07-10T10:01:03.Z`, false},
-		"a fraction and no time zone":          {at, `2024-07-10T10:01:03.5`, false},
-		"an hour of one digit":                 {at, `2024-07-10T1:01:03Z`, false},
-		"words for a time":                     {at, `now`, false},
 		"line feed in the subject":             {subject, subject + `a\nb`, false},
 		"escape sequence in the subject":       {subject, subject + `\u001b[31m`, false},
 		"U+2028 in the subject":                {subject, subject + `\u2028`, true},
@@ -109,13 +102,6 @@ func TestParseEnvelopeChecksFields(t *testing.T) {
 		if errors.Is(err, ErrMalformed) == tc.accepted || (err == nil) != tc.accepted {
 			t.Errorf("%s: %v, want accepted: %t", name, err, tc.accepted)
 		}
-	}
-}
-
-func TestParseEnvelopeReadsOnlyTheTypeWhenItIsUnknown(t *testing.T) {
-	e, err := ParseEnvelope([]byte(`{"type": "HttpSubscriptionUserConfirm", "topic_urn": "whatever"}`))
-	if err != nil || e.Type.Known() || e.TopicURN != "" {
-		t.Fatalf("%+v, %v", e, err)
 	}
 }
 
@@ -149,12 +135,9 @@ func TestParseAlarmRefuses(t *testing.T) {
 	for name, change := range map[string][2]string{
 		"a string for a number":   {`1720605661184`, `"1720605661184"`},
 		"a time of long ago":      {`1720605661184`, `1720605661`},
-		"a time beyond int64":     {`1720605661184`, `99999999999999999999`},
-		"a broken time":           {`1720605661184`, `1720605661184.5`},
 		"no rule":                 {`"alarm_id"`, `"alarm"`},
 		"another form of rule":    {`al1700000000000AbCdEfGhI",`, `../x",`},
 		"a dimension without end": {`rds_instance_id:`, `rds_instance_id`},
-		"a space in a dimension":  {`rds_instance_id:`, `rds_instance_id:a b`},
 		"a path in a dimension":   {`rds_instance_id:`, `rds_instance_id:../`},
 		"a key twice":             {`"alarm_status"`, `"alarm_status":"ok","alarm_status"`},
 		"another case":            {`"alarm_status"`, `"Alarm_Status"`},

@@ -30,6 +30,7 @@ func FuzzEnvelope(f *testing.F) {
 	}
 	twice := bytes.Replace(example(f, "notification_alarm.json"), []byte(`"type":`), []byte(`"message": "other", "type":`), 1)
 	f.Add(twice)
+	f.Add([]byte(`{"type": "HttpSubscriptionUserConfirm", "topic_urn": "whatever"}`))
 	f.Add([]byte(`{"type":"Notification","TYPE":"x","meſſage":"y","x":[[[[[[[[1]]]]]]]]}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		e, err := ParseEnvelope(body)

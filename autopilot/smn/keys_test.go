@@ -5,18 +5,9 @@ package smn
 import (
 	"bytes"
 	"context"
-	"crypto"
-	"crypto/rand"
-	"crypto/rsa"
-	"crypto/sha256"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/base64"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
-	"math/big"
 	"net/http"
 	"strings"
 	"sync"
@@ -24,40 +15,6 @@ import (
 	"testing/synctest"
 	"time"
 )
-
-// signer signs messages as SMN does.
-type signer struct {
-	key  *rsa.PrivateKey
-	cert []byte
-}
-
-// signingKey is generated once, because that takes longer than most tests.
-var signingKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
-
-func newSigner(t *testing.T, from, to time.Time) signer {
-	t.Helper()
-	key, err := signingKey()
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "SMN"}, NotBefore: from, NotAfter: to}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return signer{key, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}
-}
-
-func (s signer) sign(t *testing.T, e Envelope) Envelope {
-	t.Helper()
-	digest := sha256.Sum256(e.SigningString())
-	sig, err := rsa.SignPKCS1v15(rand.Reader, s.key, crypto.SHA256, digest[:])
-	if err != nil {
-		t.Fatal(err)
-	}
-	e.Signature = base64.StdEncoding.EncodeToString(sig)
-	return e
-}
 
 func TestDialRefusesAddressesThatAreNotPublic(t *testing.T) {
 	d := dialer{Fixed("smn.eu-de.otc.t-systems.com", "127.0.0.1:8443", "10.1.2.3", "localhost:8443")}
@@ -94,18 +51,6 @@ func TestDialRefusesAddressesThatAreNotPublic(t *testing.T) {
 			t.Errorf("%s at %s: %v, want allowed %t", tc.asked, tc.resolved, err, tc.ok)
 		}
 	}
-}
-
-// verify checks the URL, certificate and signature of a message, as the receiver does.
-func verify(ctx context.Context, keys *Keys, e Envelope, signedBefore bool) error {
-	if err := keys.CheckURL(e.CertURL); err != nil {
-		return err
-	}
-	key, err := keys.Key(ctx, e.CertURL, signedBefore)
-	if err != nil {
-		return err
-	}
-	return e.Verify(key)
 }
 
 func TestHostsAreComparedInOneForm(t *testing.T) {
@@ -182,17 +127,18 @@ func (h *fakeHost) perSecond() (most int) {
 // flooded has the keys of a replica that starts with an empty cache while strangers post invented URLs.
 type flooded struct {
 	*testing.T
-	keys   *Keys
-	host   *fakeHost
-	signer signer
+	keys *Keys
+	host *fakeHost
 }
+
+// in2027 is the time of a bubble, which begins in 2000, in the year 2027, in which the example's certificate is valid.
+func in2027() time.Time { return time.Now().AddDate(27, 0, 0) }
 
 // flood calls honest while strangers post invented URLs.
 func flood(t *testing.T, takes time.Duration, perSecond int, honest func(*flooded)) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSigner(t, time.Now().Add(-time.Hour), time.Now().Add(30*24*time.Hour))
-		f := &flooded{t, nil, &fakeHost{cert: s.cert, takes: takes}, s}
-		f.keys = NewKeys(Fixed(fakeName), &http.Client{Transport: f.host, Timeout: certFetchLimit}, time.Now)
+		f := &flooded{t, nil, &fakeHost{cert: example(t, "throwaway_cert.pem"), takes: takes}}
+		f.keys = NewKeys(Fixed(fakeName), &http.Client{Transport: f.host, Timeout: certFetchLimit}, in2027)
 		stop, end := context.WithCancel(t.Context())
 		var strangers sync.WaitGroup
 		strangers.Go(func() {
@@ -225,12 +171,12 @@ func flood(t *testing.T, takes time.Duration, perSecond int, honest func(*floode
 	})
 }
 
-// post verifies an authentic message within the receiver's time.
+// post fetches the key of an authentic message within the receiver's time.
 func (f *flooded) post(url string, signedBefore bool) error {
-	e := f.signer.sign(f.T, Envelope{Type: TypeNotification, CertURL: url})
 	ctx, done := context.WithTimeout(f.Context(), 3500*time.Millisecond)
 	defer done()
-	return verify(ctx, f.keys, e, signedBefore)
+	_, err := f.keys.Key(ctx, url, signedBefore)
+	return err
 }
 
 func TestHonestMessagesAreVerifiedDuringAFloodOfInventedURLs(t *testing.T) {
@@ -257,7 +203,7 @@ func TestHonestMessagesAreVerifiedDuringAFloodOfInventedURLs(t *testing.T) {
 
 func TestURLWithoutCertificateIsFetchedOnceIn30Seconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &flooded{t, nil, &fakeHost{}, newSigner(t, time.Now(), time.Now().Add(time.Hour))}
+		f := &flooded{t, nil, &fakeHost{}}
 		f.keys = NewKeys(Fixed(fakeName), &http.Client{Transport: f.host}, time.Now)
 		for range 29 {
 			if err := f.post(strings.Replace(newURL(), "b", "c", 1), false); !errors.Is(err, ErrUnknownURL) {
