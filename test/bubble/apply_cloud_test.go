@@ -49,7 +49,7 @@ func (f *fleet) checkChanges(name string, want ...string) {
 // In the swarm, requests are refused and jobs fail, but the oracle does not judge how that is reported.
 func TestRefusalsAndFailedJobsOfTheCloudAreReportedAndRetried(t *testing.T) {
 	level.InBubble(t, func(t *testing.T) {
-		refusal := simcloud.Refusals()["quota"]
+		refusal := simcloud.Refusal{Status: http.StatusRequestEntityTooLarge, Code: "DBS.200046", Message: "The quota has been reached."}
 		f := newFleet(t, simcloud.Settings{Refuse: map[string]simcloud.Refusal{"EnlargeVolume": refusal}})
 		id := f.databaseWithoutRds("default", "db", smallInstance())
 		f.start(applyCloud())

@@ -134,7 +134,7 @@ func (c *Cloud) listed(r *rule) Rule {
 // updateAlarm refuses changes of metric and type. alarm_enabled has a call of its own. CES api v1:
 // modifying_an_alarm_rule.rst.
 func (c *Cloud) updateAlarm(q *call, r *rule) reply {
-	changed, err := q.change(r.Rule, "metric", "alarm_enabled", "alarm_type")
+	changed, err := q.change(r.Rule, "metric", "alarm_enabled")
 	if err != nil {
 		return cesError(http.StatusBadRequest, "", "%v", err)
 	}

@@ -50,7 +50,6 @@ type Action struct {
 // Rule is an alarm rule, as Cloud Eye v1 lists it.
 type Rule struct {
 	Name          string    `json:"alarm_name"`
-	Type          string    `json:"-"` // EVENT.SYS, EVENT.CUSTOM or empty; Cloud Eye v1 does not list it
 	Description   string    `json:"alarm_description"`
 	Metric        Metric    `json:"metric"`
 	Condition     Condition `json:"condition"`

@@ -194,7 +194,7 @@ func mean(values []float64) float64 {
 // evaluate sets the state of a rule at tick k. It notifies of a change, and of an alarm again after each
 // suppress_duration.
 func (c *Cloud) evaluate(r *rule, k int64) {
-	if !r.Enabled || r.ofEvents() || r.Condition.Filter != average || c.settings.RawRulesSleep && r.Condition.Period == 1 {
+	if !r.Enabled || r.Condition.Filter != average || c.settings.RawRulesSleep && r.Condition.Period == 1 {
 		return
 	}
 	at := c.tickTime(k)

@@ -32,11 +32,7 @@ func (q *call) change(r Rule, fixed ...string) (Rule, error) {
 			reflect.ValueOf(value).Elem().SetZero() // because decoding merges, and would change the present rule
 		}
 	}
-	in := struct {
-		*Rule
-		Type *string `json:"alarm_type"`
-	}{&r, &r.Type}
-	if err := q.decode(&in); err != nil {
+	if err := q.decode(&r); err != nil {
 		return r, fmt.Errorf("the body is malformed: %w", err)
 	}
 	r.ID, r.State, r.UpdateTime = have.ID, have.State, have.UpdateTime
@@ -70,9 +66,7 @@ func (r *Rule) check() error {
 		return fmt.Errorf("alarm_name %q is invalid", r.Name)
 	case len(r.Description) > 256:
 		return errors.New("alarm_description is too long")
-	case r.Type != "" && !r.ofEvents():
-		return fmt.Errorf("alarm_type %q is invalid", r.Type)
-	case !validPeriod(cond.Period) && (cond.Period != 0 || !r.ofEvents()):
+	case !validPeriod(cond.Period):
 		return fmt.Errorf("period %d is invalid", cond.Period)
 	case !slices.Contains([]string{average, "max", "min", "sum", "variance"}, cond.Filter):
 		return fmt.Errorf("filter %q is invalid", cond.Filter)
@@ -105,9 +99,6 @@ func (r *Rule) check() error {
 	}
 	return nil
 }
-
-// ofEvents reports whether the rule is about events. Events are not simulated, so it never changes its state.
-func (r *Rule) ofEvents() bool { return r.Type == "EVENT.SYS" || r.Type == "EVENT.CUSTOM" }
 
 // compare returns nil for an unknown operator.
 func compare(operator string) func(a, b float64) bool {

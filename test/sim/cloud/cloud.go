@@ -62,7 +62,6 @@ type Cloud struct {
 	topics        []*topic // oldest first
 	subscriptions []*subscription
 	confirmLinks  map[string]confirmLink // by token
-	confirmations []time.Time            // sent within the last 10 minutes
 	queue         []*message
 	messages      []*message
 

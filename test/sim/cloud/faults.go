@@ -17,8 +17,6 @@ type Fault struct {
 	Apply bool
 	// Hang sends no answer until the client leaves. With Apply, the request is applied before.
 	Hang bool
-	// Cut closes the connection in the middle of the reply. The request is applied.
-	Cut bool
 	// Header is added to the reply, such as Retry-After or Location.
 	Header http.Header
 	// Body replaces the body of the reply. It needs Status.

@@ -4,6 +4,7 @@ package simcloud
 
 import (
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -62,13 +63,6 @@ func (c *Cloud) RenewCredentials() {
 	clear(c.tokens)
 }
 
-// ExpireTokens makes all tokens invalid.
-func (c *Cloud) ExpireTokens() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	clear(c.tokens)
-}
-
 func (c *Cloud) iamOperations() []operation {
 	return []operation{
 		{service: "iam", name: "CreateToken", pattern: "POST /iam/v3/auth/tokens", open: true, run: c.createToken},
@@ -85,10 +79,11 @@ func (c *Cloud) authenticate(q *call) (reply, bool) {
 		}
 		return gatewayError(http.StatusUnauthorized, "APIGW.0301", "Incorrect IAM authentication information: token expired or unknown"), false
 	}
-	if err := c.verifySignature(q); err != nil {
-		return gatewayError(http.StatusUnauthorized, "APIGW.0301", "Incorrect IAM authentication information: %v", err), false
+	// The HMAC of a signed request is not verified, because the SDK computes it.
+	if strings.HasPrefix(q.Header.Get("Authorization"), "SDK-HMAC-SHA256 Credential="+c.identity.accessKey+"/") {
+		return reply{}, true
 	}
-	return reply{}, true
+	return gatewayError(http.StatusUnauthorized, "APIGW.0301", "Incorrect IAM authentication information: neither a token nor a known access key"), false
 }
 
 func (c *Cloud) createToken(q *call) reply {

@@ -26,8 +26,6 @@ type Options struct {
 	Fault func(r *http.Request) *Fault
 	// DeliveryFault is called before each attempt to deliver a message.
 	DeliveryFault func(Delivery) DeliveryFault
-	// OnDelivery is called with each message after each attempt to deliver it.
-	OnDelivery func(Delivery)
 	// Transport delivers messages. If it is nil, any certificate of an endpoint is accepted, because the documents do not
 	// say whether SMN checks the chain.
 	Transport http.RoundTripper
@@ -82,11 +80,8 @@ type Settings struct {
 
 	Odd
 
-	TopicQuota        int // 3000 if zero
-	SubscriptionQuota int // per topic, 10000 if zero
-	RuleQuota         int // 1000 if zero
-	// ConfirmationQuota is how many confirmation messages are sent per 10 minutes; 200 if zero. The rest is not sent.
-	ConfirmationQuota int
+	TopicQuota int // 3000 if zero
+	RuleQuota  int // 1000 if zero
 
 	EnlargeDuration time.Duration // 4 minutes if zero
 	ResizeDuration  time.Duration // 10 minutes if zero
@@ -95,9 +90,7 @@ type Settings struct {
 
 func (s *Settings) setDefaults() {
 	s.TopicQuota = cmp.Or(s.TopicQuota, 3000)
-	s.SubscriptionQuota = cmp.Or(s.SubscriptionQuota, 10000)
 	s.RuleQuota = cmp.Or(s.RuleQuota, 1000)
-	s.ConfirmationQuota = cmp.Or(s.ConfirmationQuota, 200)
 	s.EnlargeDuration = cmp.Or(s.EnlargeDuration, 4*time.Minute)
 	s.ResizeDuration = cmp.Or(s.ResizeDuration, 10*time.Minute)
 	s.RetryInterval = cmp.Or(s.RetryInterval, time.Minute)

@@ -86,18 +86,6 @@ func (f *flavor) versions(mode string) []string {
 	return append(se, ee...)
 }
 
-// FlavorCodes returns the sorted codes of all flavors, with the suffix of the mode.
-func (c *Cloud) FlavorCodes() []string {
-	var codes []string
-	for _, f := range c.flavors {
-		for _, code := range f.Codes {
-			codes = append(codes, code)
-		}
-	}
-	slices.Sort(codes)
-	return codes
-}
-
 // SetFlavorStatus sets the status of a flavor in a zone: normal, unsupported or sellout. The code has the suffix of the
 // mode.
 func (c *Cloud) SetFlavorStatus(code, zone, status string) {

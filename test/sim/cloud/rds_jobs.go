@@ -178,21 +178,6 @@ func (c *Cloud) refused(operation string) (reply, bool) {
 	return rdsError(r.Status, r.Code, "%s", r.Message), true
 }
 
-// Refusals returns the replies to refused changes by their cause. RDS api: error_codes.rst and status_codes.rst. The
-// reply about money is not documented.
-func Refusals() map[string]Refusal {
-	return map[string]Refusal{
-		"sold out":   {http.StatusBadRequest, "DBS.280450", "The specification is sold out."},
-		"quota":      {http.StatusRequestEntityTooLarge, "DBS.200046", "The quota has been reached."},
-		"times":      {http.StatusBadRequest, "DBS.200303", "The number of scaling times has reached the maximum."},
-		"money":      {http.StatusPaymentRequired, "CBC.0151", "Insufficient account balance."},
-		"permission": {http.StatusForbidden, "DBS.200010", "The operation is not authorized."},
-		"state":      {http.StatusConflict, "DBS.200011", "Another operation is being performed on the DB instance or the DB instance is faulty."},
-		"full":       {http.StatusConflict, "DBS.200316", "The storage of the DB instance is full."},
-		"parameter":  {http.StatusBadRequest, "DBS.200001", "Parameter error."},
-	}
-}
-
 func (c *Cloud) showJob(q *call) reply {
 	if rep, refused := c.refused("ShowJob"); refused {
 		return rep

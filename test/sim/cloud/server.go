@@ -152,10 +152,6 @@ func (c *Cloud) apply(op operation, q *call) reply {
 }
 
 func (rep reply) write(w http.ResponseWriter, fault *Fault, now time.Time) {
-	if fault.Cut {
-		cutReply(w, rep)
-		return
-	}
 	for _, h := range []http.Header{rep.header, fault.Header} {
 		for k, v := range h {
 			w.Header()[http.CanonicalHeaderKey(k)] = v
@@ -166,19 +162,6 @@ func (rep reply) write(w http.ResponseWriter, fault *Fault, now time.Time) {
 	if rep.status != http.StatusNoContent {
 		_, _ = w.Write(rep.body) // fails if the client has left
 	}
-}
-
-// cutReply sends half of the body that it announces.
-func cutReply(w http.ResponseWriter, rep reply) {
-	conn, buf, err := http.NewResponseController(w).Hijack()
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
-	}
-	_, _ = fmt.Fprintf(buf, "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
-		rep.status, http.StatusText(rep.status), len(rep.body)+1, rep.body[:len(rep.body)/2])
-	_ = buf.Flush()
-	_ = conn.Close()
 }
 
 func (c *Cloud) logRequest(r *http.Request, service, name string) *Request {
@@ -196,7 +179,7 @@ func (c *Cloud) logStatus(entry *Request, status int) {
 }
 
 // RoundTrip answers a request to one of the cloud's hosts in memory, in the caller's goroutine and without TLS, for
-// tests that cannot use the network. Fault.Cut causes the status 500 here.
+// tests that cannot use the network.
 func (c *Cloud) RoundTrip(r *http.Request) (*http.Response, error) {
 	in := r.Clone(r.Context())
 	in.Body, in.Host, in.RequestURI = cmp.Or(r.Body, io.ReadCloser(http.NoBody)), r.URL.Host, r.URL.RequestURI()

@@ -135,17 +135,6 @@ func (c *Cloud) startSigning() {
 	_ = c.useSigningKey(key)                     // fails only for keys that cannot sign
 }
 
-// RotateSigningKey makes SMN sign with a new key, whose certificate has a new URL. Older certificates keep their URLs.
-func (c *Cloud) RotateSigningKey() error {
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		return fmt.Errorf("make signing key: %w", err)
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.useSigningKey(key)
-}
-
 // useSigningKey makes SMN sign with a key. Its certificate is self-signed, because the issuer of SMN's is not
 // documented. It is valid until 2099, because tests choose their own time.
 func (c *Cloud) useSigningKey(key *rsa.PrivateKey) error {

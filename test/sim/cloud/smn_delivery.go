@@ -11,7 +11,6 @@ import (
 	"io"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -72,9 +71,6 @@ func (c *Cloud) Deliveries() []Delivery { return copies(c, &c.messages, (*messag
 
 // send queues a message. It is signed before the first attempt, with the present key.
 func (c *Cloud) send(s *subscription, e Envelope, now time.Time) {
-	if !strings.HasPrefix(s.Protocol, "http") {
-		return // e-mail and text messages are not simulated
-	}
 	e.TopicURN = s.TopicURN
 	e = c.complete(e, now)
 	c.enqueue(&message{due: now, envelope: e, key: c.signingKey, Delivery: Delivery{
@@ -132,10 +128,7 @@ func (c *Cloud) attempt(ctx context.Context, m *message) {
 	if err != nil {
 		made.Err = err.Error()
 	}
-	after := c.record(m, fault, made)
-	if c.opts.OnDelivery != nil {
-		c.opts.OnDelivery(after)
-	}
+	c.record(m, fault, made)
 }
 
 // prepare signs a message that has no signature yet.
@@ -195,7 +188,7 @@ func (c *Cloud) post(ctx context.Context, d Delivery, headers bool) (int, error)
 	return res.StatusCode, errors.Join(err, res.Body.Close())
 }
 
-func (c *Cloud) record(m *message, fault DeliveryFault, a Attempt) Delivery {
+func (c *Cloud) record(m *message, fault DeliveryFault, a Attempt) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.opts.Now()
@@ -227,5 +220,4 @@ func (c *Cloud) record(m *message, fault DeliveryFault, a Attempt) Delivery {
 		c.enqueue(&message{Delivery: again, due: now, repeats: true})
 	}
 	c.wakeUp()
-	return m.snapshot()
 }

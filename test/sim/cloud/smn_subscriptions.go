@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 )
@@ -28,29 +27,24 @@ type Subscription struct {
 type subscription struct{ Subscription }
 
 // subscribe creates one subscription for each endpoint. It sends the confirmation again if the endpoint is not
-// confirmed.
+// confirmed. E-mail and text messages are not simulated.
 func (c *Cloud) subscribe(q *call, t *topic) reply {
 	var in struct {
 		Endpoint string `json:"endpoint"`
 		Protocol string `json:"protocol"`
 		Remark   string `json:"remark"`
 	}
-	if err := q.decode(&in); err != nil || !slices.Contains([]string{"http", "https", "email", "sms"}, in.Protocol) {
+	if err := q.decode(&in); err != nil || in.Protocol != "http" && in.Protocol != "https" {
 		return smnError(http.StatusBadRequest, "0011", "The protocol %q is invalid", in.Protocol)
 	}
-	if !validEndpoint(in.Protocol, in.Endpoint) {
+	if u, err := url.Parse(in.Endpoint); err != nil || u.Scheme != in.Protocol || u.Hostname() == "" {
 		return smnError(http.StatusBadRequest, "0012", "The endpoint %q is invalid", in.Endpoint)
 	}
 	if c.settings.RefusePrivateEndpoints && private(in.Endpoint) {
 		return smnError(http.StatusForbidden, "0069", "The endpoint must not be an internal address")
 	}
-	count := 0
 	for _, s := range c.subscriptions {
-		if s.TopicURN != t.URN {
-			continue
-		}
-		count++
-		if c.listedEndpoint(s.Endpoint) != c.listedEndpoint(in.Endpoint) || s.Protocol != in.Protocol {
+		if s.TopicURN != t.URN || s.Protocol != in.Protocol || c.listedEndpoint(s.Endpoint) != c.listedEndpoint(in.Endpoint) {
 			continue
 		}
 		if s.Status != Confirmed && !c.settings.ConfirmsOnce {
@@ -62,23 +56,12 @@ func (c *Cloud) subscribe(q *call, t *topic) reply {
 		}
 		return jsonReply(http.StatusOK, fields{"request_id": hexID(32), "subscription_urn": s.URN})
 	}
-	if count >= c.settings.SubscriptionQuota {
-		return smnError(http.StatusForbidden, "0007", "The number of subscriptions has reached the quota")
-	}
 	s := &subscription{Subscription{
 		URN: t.URN + ":" + hexID(32), TopicURN: t.URN, Protocol: in.Protocol, Endpoint: in.Endpoint, Remark: in.Remark, Created: q.now,
 	}}
 	c.subscriptions = append(c.subscriptions, s)
 	c.sendConfirmation(s, q.now)
 	return jsonReply(http.StatusCreated, fields{"request_id": hexID(32), "subscription_urn": s.URN})
-}
-
-func validEndpoint(protocol, endpoint string) bool {
-	if protocol != "http" && protocol != "https" {
-		return endpoint != ""
-	}
-	u, err := url.Parse(endpoint)
-	return err == nil && u.Scheme == protocol && u.Hostname() != ""
 }
 
 // listedEndpoint returns an endpoint as the API lists it.
@@ -181,18 +164,7 @@ func (c *Cloud) sendLink(s *subscription, kind, text string, now time.Time) {
 	c.send(s, Envelope{Type: kind, SubscribeURL: c.confirmURL(s, now), Message: text}, now)
 }
 
-// sendConfirmation sends nothing beyond the limit. The documents do not say what happens to such confirmations.
-// SMN umn: traffic_control_over_subscription_confirmation.rst.
 func (c *Cloud) sendConfirmation(s *subscription, now time.Time) {
-	if !strings.HasPrefix(s.Protocol, "http") {
-		return
-	}
-	since := now.Add(-c.span(10 * time.Minute))
-	c.confirmations = slices.DeleteFunc(c.confirmations, func(t time.Time) bool { return t.Before(since) })
-	if len(c.confirmations) >= c.settings.ConfirmationQuota {
-		return
-	}
-	c.confirmations = append(c.confirmations, now)
 	c.sendLink(s, TypeConfirmation, "You are invited to subscribe to topic: "+s.TopicURN+". To confirm this subscription", now)
 }
 

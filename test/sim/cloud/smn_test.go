@@ -33,7 +33,7 @@ func TestSMNRefusesWithTheDocumentedCode(t *testing.T) {
 	c := loggedIn(t)
 	topic, other := c.newTopic("a"), c.newTopic("b")
 	c.subscribe(topic, "https://example.com/x")
-	c.sim.Configure(func(s *simcloud.Settings) { s.TopicQuota, s.SubscriptionQuota, s.RefusePrivateEndpoints = 2, 1, true })
+	c.sim.Configure(func(s *simcloud.Settings) { s.TopicQuota, s.RefusePrivateEndpoints = 2, true })
 	missing := strings.TrimSuffix(topic, "a") + "missing"
 	for name, tc := range map[string]struct {
 		method, path, body string
@@ -51,7 +51,6 @@ func TestSMNRefusesWithTheDocumentedCode(t *testing.T) {
 		"protocol":             {"POST", "/topics/" + other + "/subscriptions", subscriptionBody("ftp://example.com"), 400, "SMN.0011"},
 		"endpoint":             {"POST", "/topics/" + other + "/subscriptions", subscriptionBody("https:///x"), 400, "SMN.0012"},
 		"private endpoint":     {"POST", "/topics/" + other + "/subscriptions", subscriptionBody("http://127.0.0.1:80"), 403, "SMN.0069"},
-		"subscription quota":   {"POST", "/topics/" + topic + "/subscriptions", subscriptionBody("https://example.com/y"), 403, "SMN.0007"},
 		"no such subscription": {"DELETE", "/subscriptions/" + topic + ":" + strings.Repeat("0", 32), "", 404, "SMN.0013"},
 	} {
 		if got := c.call(tc.status, tc.method, smnv+tc.path, tc.body); got["code"] != tc.code {
