@@ -60,7 +60,7 @@ test: ## Run the tests of every change: units, the loop, the swarm, and the bina
 	@mkdir -p .cache/tests; export KUBE=memory GOGC=400; $(TESTS) -p 4 -parallel 8 -timeout 20m ./...; $(SLOWEST)
 
 .PHONY: test-kube
-test-kube: ## Run what a real kube-apiserver and etcd can show: rights, CRDs, conflicts, admission, the binary. KUBEBUILDER_ASSETS names their folder
+test-kube: ## Run what a real kube-apiserver and etcd can show: rights, CRDs, conflicts, admission, the binary
 	@export GOGC=400; $(RUN) bash -c '$(TESTS) -p 4 -parallel 8 -timeout 40m $(KUBETESTS)'; $(SLOWEST)
 
 # KUBE_CACHE_MUTATION_DETECTOR makes client-go panic if code changes a cached object.

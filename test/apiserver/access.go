@@ -53,11 +53,7 @@ func WriteKubeconfig(path string, config *rest.Config) error {
 	const name = "apiserver"
 	file := clientcmdapi.NewConfig()
 	file.Clusters[name] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
-	file.AuthInfos[name] = &clientcmdapi.AuthInfo{
-		ClientCertificateData: config.CertData,
-		ClientKeyData:         config.KeyData,
-		Token:                 config.BearerToken,
-	}
+	file.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: config.BearerToken}
 	file.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
 	file.CurrentContext = name
 	content, err := clientcmd.Write(*file)

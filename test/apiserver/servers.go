@@ -18,6 +18,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 const (
@@ -30,46 +32,68 @@ const (
 	etcdPackage      = "go.etcd.io/etcd/server/v3"
 )
 
-// AssetsVariable names a folder with kube-apiserver and etcd, as setup-envtest prints it.
-const AssetsVariable = "KUBEBUILDER_ASSETS"
-
-// VersionVariable selects one of the pinned versions of Kubernetes, such as 1.28. It precedes AssetsVariable.
+// VersionVariable selects one of the pinned versions of Kubernetes, such as 1.28.
 const VersionVariable = "KUBE_VERSION"
 
-// Servers returns the folder that holds kube-apiserver and etcd: that of AssetsVariable if it is set. Otherwise it compiles
-// them unless they are there: about four minutes on two cores, reported on progress every 15 seconds. Processes that ask at
-// the same time wait for one build. The folder is below .cache in the checkout, one for each set of versions.
+// Servers returns the folder that holds kube-apiserver and etcd. It compiles them unless they are there, which takes about
+// four minutes on two cores. Processes that ask at the same time wait for one build. The folder is below .cache in the
+// checkout, one for each set of versions.
 func Servers(ctx context.Context, progress io.Writer) (string, error) {
-	version := os.Getenv(VersionVariable)
-	if given := os.Getenv(AssetsVariable); given != "" && version == "" {
-		return given, checkAssets(given)
-	}
 	root, err := Checkout()
 	if err != nil {
 		return "", err
 	}
-	spec, err := pinned(filepath.Join(root, "test", "apiserver"), version)
+	spec, err := pinned(filepath.Join(root, "test", "apiserver"), os.Getenv(VersionVariable))
 	if err != nil {
 		return "", err
 	}
-	s := binaryCache{
-		dir:      filepath.Join(root, ".cache", "apiserver"),
-		key:      spec.key(),
-		title:    spec.title(),
-		compile:  spec.compile,
-		progress: progress,
+	done := filepath.Join(root, ".cache", "apiserver", spec.key())
+	if isDir(done) {
+		return done, nil
 	}
-	return s.get(ctx)
+	unlock, err := Lock(ctx, done+".lock")
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	if isDir(done) {
+		return done, nil
+	}
+	title := fmt.Sprintf("kube-apiserver %s and etcd %s", spec.kube, spec.etcd)
+	fmt.Fprintf(progress, "apiserver: compiling %s from source; the first time takes about 4 minutes on 2 cores\n", title)
+	// The name is fixed, so that the next build removes the files of a killed one.
+	work := done + ".build"
+	if err := errors.Join(os.RemoveAll(work), os.Mkdir(work, 0o755)); err != nil {
+		return "", fmt.Errorf("build folder: %w", err)
+	}
+	defer os.RemoveAll(work)
+	if err := spec.compile(ctx, work); err != nil {
+		return "", fmt.Errorf("compile %s: %w", title, err)
+	}
+	return done, os.Rename(work, done)
 }
 
-// checkAssets returns an error if a server is missing in a folder.
-func checkAssets(dir string) error {
-	for _, name := range []string{apiServerName, etcdName} {
-		if _, err := os.Stat(filepath.Join(dir, name)); err != nil { //nolint:gosec // the caller's own folder
-			return fmt.Errorf("%s: %w", AssetsVariable, err)
-		}
+// Lock waits until no other process holds the lock of a file, which it creates with its folder. The end of the process
+// releases the lock as well.
+func Lock(ctx context.Context, file string) (unlock func(), err error) {
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return nil, fmt.Errorf("folder of a lock: %w", err)
 	}
-	return nil
+	lock, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("lock: %w", err)
+	}
+	err = wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(context.Context) (bool, error) {
+		err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if errors.Is(err, syscall.EWOULDBLOCK) || errors.Is(err, syscall.EINTR) {
+			return false, nil
+		}
+		return err == nil, err
+	})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("wait for the lock %s: %w", file, err), lock.Close())
+	}
+	return func() { _ = lock.Close() }, nil
 }
 
 // Checkout returns the root of the repository: above the working directory, else above this source file.
@@ -152,10 +176,6 @@ func readBuildSpec(dir string) (buildSpec, error) {
 	return r, nil
 }
 
-func (r buildSpec) title() string {
-	return fmt.Sprintf("kube-apiserver %s and etcd %s", r.kube, r.etcd)
-}
-
 func (r buildSpec) key() string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s\n%s\n%s\n%s", runtime.Version(), r.ldflags, strings.Join(r.environment, " "), r.pins)
@@ -179,93 +199,6 @@ func (r buildSpec) compile(ctx context.Context, to string) error {
 		return fmt.Errorf("name etcd: %w", err)
 	}
 	return nil
-}
-
-// binaryCache stores compiled binaries, one folder for each key.
-type binaryCache struct {
-	dir, key, title string
-	compile         func(ctx context.Context, to string) error
-	progress        io.Writer
-}
-
-func (s binaryCache) get(ctx context.Context) (string, error) {
-	done := filepath.Join(s.dir, s.key)
-	if isDir(done) {
-		return done, nil
-	}
-	if err := os.MkdirAll(s.dir, 0o755); err != nil {
-		return "", fmt.Errorf("cache folder: %w", err)
-	}
-	lock, err := os.OpenFile(filepath.Join(s.dir, s.key+".lock"), os.O_CREATE|os.O_RDWR, 0o644)
-	if err != nil {
-		return "", fmt.Errorf("build lock: %w", err)
-	}
-	defer lock.Close() // releases the lock, as does the end of the process
-	if err := s.wait(ctx, lock); err != nil {
-		return "", err
-	}
-	if isDir(done) {
-		return done, nil
-	}
-	if err := s.build(ctx, done); err != nil {
-		return "", err
-	}
-	return done, nil
-}
-
-// wait takes the lock.
-func (s binaryCache) wait(ctx context.Context, lock *os.File) error {
-	poll := time.NewTicker(250 * time.Millisecond)
-	defer poll.Stop()
-	start, reported := time.Now(), time.Time{}
-	for {
-		err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if err == nil {
-			return nil
-		}
-		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
-			return fmt.Errorf("build lock: %w", err)
-		}
-		if time.Since(reported) >= 15*time.Second {
-			reported = time.Now()
-			fmt.Fprintf(s.progress, "apiserver: another process compiles %s; waiting, %s so far\n", s.title, time.Since(start).Round(time.Second))
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("wait for another process to compile %s: %w", s.title, ctx.Err())
-		case <-poll.C:
-		}
-	}
-}
-
-func (s binaryCache) build(ctx context.Context, done string) error {
-	// The name is fixed, so that the next build removes the files of a killed one.
-	work := done + ".build"
-	if err := errors.Join(os.RemoveAll(work), os.Mkdir(work, 0o755)); err != nil {
-		return fmt.Errorf("build folder: %w", err)
-	}
-	defer os.RemoveAll(work)
-	start := time.Now()
-	fmt.Fprintf(s.progress, "apiserver: compiling %s from source; the first time takes about 4 minutes on 2 cores\n", s.title)
-	ended := make(chan error, 1)
-	go func() { ended <- s.compile(ctx, work) }()
-	tick := time.NewTicker(15 * time.Second)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-			fmt.Fprintf(s.progress, "apiserver: compiling %s: %s\n", s.title, time.Since(start).Round(time.Second))
-		case err := <-ended:
-			if err != nil {
-				return fmt.Errorf("compile %s: %w", s.title, err)
-			}
-			if err := os.Rename(work, done); err != nil {
-				return fmt.Errorf("put %s into the cache: %w", s.title, err)
-			}
-			fmt.Fprintf(s.progress, "apiserver: compiled %s in %s\n", s.title, time.Since(start).Round(time.Second))
-			return nil
-		}
-	}
 }
 
 func isDir(path string) bool {

@@ -10,11 +10,9 @@ import (
 	"regexp"
 	"strings"
 	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -99,36 +97,8 @@ func (s *Shared) Cluster(t Test) *Cluster {
 	return s.cluster
 }
 
-const (
-	// announceLimit is how long tests wait for a cluster whose servers another process compiles.
-	announceLimit = 30 * time.Minute
-	failureSuffix = ".failed"
-)
-
-// Announce makes a kubeconfig available at the path that Variable names. Tests may already wait for it.
-func Announce(file, kubeconfig string) error { return os.Symlink(kubeconfig, file) }
-
-// AnnounceFailure ends the wait of the tests with the reason why there is no cluster.
-func AnnounceFailure(file string, reason error) error {
-	return os.WriteFile(file+failureSuffix, []byte(reason.Error()), 0o600)
-}
-
-// waitForAnnouncement waits until the file exists.
-func waitForAnnouncement(ctx context.Context, file string) error {
-	return wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, announceLimit, true, func(context.Context) (bool, error) {
-		if reason, err := os.ReadFile(file + failureSuffix); err == nil { //nolint:gosec // written by command run
-			return false, errors.New(string(reason))
-		}
-		_, err := os.Stat(file) //nolint:gosec // written by command run
-		return err == nil, nil
-	})
-}
-
 // attach returns a cluster that another process starts and stops. It applies the missing definitions.
 func attach(ctx context.Context, kubeconfig string, crds []string) (*Cluster, error) {
-	if err := waitForAnnouncement(ctx, kubeconfig); err != nil {
-		return nil, fmt.Errorf("wait for the cluster of %s: %w", Variable, err)
-	}
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("the cluster of %s: %w", Variable, err)

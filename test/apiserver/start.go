@@ -78,7 +78,7 @@ func (c *Cluster) startAPIServer(ctx context.Context) error {
 		"--secure-port="+strconv.Itoa(c.port),
 		"--tls-cert-file=server.crt",
 		"--tls-private-key-file=server.key",
-		"--client-ca-file=ca.crt",
+		"--token-auth-file=users.csv",
 		"--authorization-mode=RBAC",
 		"--service-account-issuer=https://kubernetes.default.svc",
 		"--service-account-key-file=tokens.key",

@@ -33,8 +33,8 @@ Commands:
   up     keep the world running until an interrupt, with the status page
 
 Flags:
-  -kube memory|real   Kubernetes in memory (default), or kube-apiserver and etcd: those in $KUBEBUILDER_ASSETS, or else
-                      compiled from source (some minutes, once)
+  -kube memory|real   Kubernetes in memory (default), or kube-apiserver and etcd, compiled from source
+                      (some minutes, once)
   -binary FILE        rds-autopilot (default: compile it)
 `
 

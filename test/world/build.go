@@ -11,10 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
-
-	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/mcsps/rds-autopilot/test/apiserver"
 )
@@ -42,24 +39,11 @@ func Binary(ctx context.Context, race bool) (string, error) {
 	if race {
 		binary, cgo, args = binary+"-race", "CGO_ENABLED=1", append(args, "-race")
 	}
-	if err := os.MkdirAll(filepath.Dir(binary), 0o755); err != nil {
-		return "", fmt.Errorf("compile rds-autopilot: %w", err)
-	}
-	lock, err := os.OpenFile(binary+".lock", os.O_CREATE|os.O_RDWR, 0o644)
+	unlock, err := apiserver.Lock(ctx, binary+".lock")
 	if err != nil {
-		return "", fmt.Errorf("compile rds-autopilot: %w", err)
+		return "", err
 	}
-	defer lock.Close() // releases the lock, as does the end of the process
-	err = wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(context.Context) (bool, error) {
-		err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if errors.Is(err, syscall.EWOULDBLOCK) || errors.Is(err, syscall.EINTR) {
-			return false, nil
-		}
-		return err == nil, err
-	})
-	if err != nil {
-		return "", fmt.Errorf("wait for another process to compile rds-autopilot: %w", err)
-	}
+	defer unlock()
 	if err := command(ctx, root, []string{cgo}, "go", append(args, "-o", binary, "./cmd/rds-autopilot")...); err != nil {
 		return "", fmt.Errorf("compile rds-autopilot: %w", err)
 	}
