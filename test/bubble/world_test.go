@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
@@ -34,6 +36,13 @@ import (
 	simkube "github.com/mcsps/rds-autopilot/test/sim/kube"
 	simoperator "github.com/mcsps/rds-autopilot/test/sim/operator"
 )
+
+// TestMain removes client-go's handler of errors. It sleeps by a clock that all bubbles share, so that an informer of one
+// bubble could wait for years of another.
+func TestMain(m *testing.M) {
+	utilruntime.ErrorHandlers = nil
+	os.Exit(m.Run())
+}
 
 // ownNamespace is the namespace of the service.
 const ownNamespace = "default"
