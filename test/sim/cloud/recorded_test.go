@@ -4,6 +4,7 @@ package simcloud_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -195,16 +196,19 @@ func TestAlarmMessageHasTheFieldsOfTheCapturedOne(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var captured struct{ Subject, Message string }
-	if err := json.Unmarshal(body, &captured); err != nil {
+	c := newCloud(t)
+	sent, err := c.SignedAlarm(strings.Repeat("0", 32), c.Topics()[0].URN, c.Rules()[0].ID, 91.37)
+	if err != nil {
 		t.Fatal(err)
 	}
-	c := newCloud(t)
-	subject, text, err := c.AlarmMessage(c.Rules()[0].ID, simcloud.StateAlarm, 91.37, c.now, c.now)
-	if err != nil || subject != captured.Subject || !strings.Contains(text, `"comparison_operator":"\u003e="`) {
-		t.Errorf("%s, %v, want %s; the message is %s", subject, err, captured.Subject, text)
+	var captured, simulated struct{ Subject, Message string }
+	if err := errors.Join(json.Unmarshal(body, &captured), json.Unmarshal(sent, &simulated)); err != nil {
+		t.Fatal(err)
 	}
-	for _, what := range differences([]byte(captured.Message), []byte(text)) {
+	if simulated.Subject != captured.Subject || !strings.Contains(simulated.Message, `"comparison_operator":"\u003e="`) {
+		t.Errorf("%s, want %s; the message is %s", simulated.Subject, captured.Subject, simulated.Message)
+	}
+	for _, what := range differences([]byte(captured.Message), []byte(simulated.Message)) {
 		if !strings.HasPrefix(what, ".template_variable.DataPoint.") { // its keys are times
 			t.Error(what)
 		}
