@@ -12,6 +12,8 @@ import (
 const (
 	// StallAfter is when a requested change counts as stalled. The cloud usually needs 5 to 15 minutes.
 	StallAfter = 15 * time.Minute
+	// answerAfter is how long after the decision a flavor whose request the service did not survive may be requested again.
+	answerAfter = 3 * time.Minute
 	// JobPatience is when a job of the cloud is reported as stalled. The cloud's documents give 5 to 15 minutes.
 	JobPatience = time.Hour
 	// statusModifying is the beginning of an instance's status while its size or flavor changes.
@@ -24,7 +26,8 @@ const (
 //	Unstarted  never requested, or the last request was refused            yes            no                no
 //	Unclear    the last request got no clear answer                        yes            no                yes
 //	Started    the Rds requests it, or with apply: Cloud the cloud has
-//	           accepted it, or may be making it right now                  no             yes               yes
+//	           accepted it, or may be making it right now, or may have
+//	           begun it while the service did not run                      no             yes               yes
 //	Completed  the cloud has it, whatever the spec requests by now         ended          yes               no
 //	Lost       the Rds no longer requests it, and the cloud has not got it ended          yes               no
 //	Undone     the cloud had the flavor and reverted it                    ended          yes               no
@@ -83,7 +86,7 @@ func (c Case) Progress(ch *v1alpha1.Change) Progress {
 		return Completed
 	case !has && had && c.Wanted.Flavor == ch.To:
 		return Undone
-	case has, ch.StartTime != nil, isUnclear && c.isModifying():
+	case has, ch.StartTime != nil, isUnclear && c.isModifying(), c.IsUnanswered(ch):
 		return Started
 	case c.IsRequested(ch) && !isCloud:
 		return Started
@@ -93,6 +96,13 @@ func (c Case) Progress(ch *v1alpha1.Change) Progress {
 		return Unstarted
 	}
 	return Lost
+}
+
+// IsUnanswered reports whether the service stopped during the request for a flavor, minutes ago. The job of the cloud may
+// have failed since, so the change counts as started.
+func (c Case) IsUnanswered(ch *v1alpha1.Change) bool {
+	return c.Spec.Apply == v1alpha1.ApplyCloud && ch.Kind == v1alpha1.KindFlavor && ch.StartTime == nil && ch.Refusal == nil &&
+		ch.Generation == c.Generation && c.Now.Sub(ch.DecisionTime.Time) >= answerAfter
 }
 
 // IsRequested reports whether the Rds requests the flavor of a change, or at least its size.

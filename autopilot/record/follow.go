@@ -136,10 +136,12 @@ func (f *Followed) end(ch v1alpha1.Change) {
 	f.Ended = append(f.Ended, f.Status.Changes[0]) // with the count of equal changes
 }
 
-// isProven reports whether the change has begun: the cloud has the flavor, or the Rds requests the change and an
-// operator applies it. A busy instance proves nothing, because it may be busy with another writer's change.
+// isProven reports whether the change has begun or counts as begun: the cloud has the flavor, the Rds requests the change
+// and an operator applies it, or nobody knows any more. A busy instance proves nothing, because it may be busy with
+// another writer's change.
 func isProven(c autopilot.Case, ch *v1alpha1.Change) bool {
-	return c.Spec.Apply != v1alpha1.ApplyCloud || ch.Kind == v1alpha1.KindFlavor && c.Instance.Flavor == ch.To
+	return c.Spec.Apply != v1alpha1.ApplyCloud || c.IsUnanswered(ch) ||
+		ch.Kind == v1alpha1.KindFlavor && c.Instance.Flavor == ch.To
 }
 
 // isRequestOfOther reports whether an entry is what another writer requests in the Rds and the cloud has not made.

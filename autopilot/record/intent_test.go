@@ -151,6 +151,25 @@ func TestUnclearAnswerIsResolvedByTheInstance(t *testing.T) {
 	}
 }
 
+// The job may have begun and failed while the service did not run, so the flavor is not requested again before its
+// cooldown has passed. Within three minutes, a repeated request changes nothing.
+func TestFlavorCountsAsStartedIfTheServiceStoppedDuringItsRequest(t *testing.T) {
+	for age, want := range map[time.Duration]bool{time.Minute: false, 4 * time.Minute: true} {
+		c := cases.Quiet(cases.UsageAt(v1alpha1.MetricCPU, 95))
+		cases.PendingFlavor(age)(&c)
+		c.Spec.Apply = v1alpha1.ApplyCloud
+		c.Status = FollowUp(c).Status
+		if v := verdictOf(c); (v.Change == nil) != want {
+			t.Errorf("decided %v ago: requested again: %+v", age, v.Change)
+		}
+		c.Now = c.Now.Add(autopilot.StallAfter)
+		c.Status = FollowUp(c).Status
+		if starts := autopilot.FlavorStarts(c.Status.Changes); len(starts) == 1 != want {
+			t.Errorf("decided %v ago: counts %v 15 minutes later", age, starts)
+		}
+	}
+}
+
 // No request was sent, so the change cannot have started.
 func TestReadThatFailsBeforeTheRequestIsNoUnclearAnswer(t *testing.T) {
 	l := &loop{Case: cases.Quiet(cases.StorageAt(93))}

@@ -44,6 +44,7 @@ type database struct {
 	leftAt        time.Time  // when the instance left the cloud
 	exists        bool       // the RdsAutopilot exists and is not being deleted
 	hasRds        bool
+	refusedAt     time.Time // when the cloud last refused its operator
 	noOperator    time.Time // until then, the operator does not apply its Rds
 	hasSecond     bool      // another Rds names its instance
 	specGB        int       // the size in the Rds
@@ -332,6 +333,7 @@ func (o *operator) work(ctx context.Context) {
 			_, err = o.api.Resize(ctx, in.ID, rds.Spec.FlavorRef)
 		}
 		if err != nil {
+			d.refusedAt = time.Now()
 			o.w.logf(d.name, "the cloud refuses the operator: %v", err)
 		}
 	}
@@ -514,7 +516,7 @@ func (w *swarm) apply(e event) {
 			if s.Refuse == nil {
 				s.Refuse = map[string]simcloud.Refusal{}
 			}
-			s.Refuse["ResizeFlavor"] = simcloud.Refusal{Status: 403, Code: "DBS.200011", Message: "There is no permission."}
+			s.Refuse["ResizeFlavor"] = simcloud.Refusal{Status: 403, Code: "DBS.200010", Message: "There is no permission."}
 		})
 		time.AfterFunc(12*time.Hour, func() {
 			w.sim.Configure(func(s *simcloud.Settings) { s.Refuse = w.plan.settings.Refuse })

@@ -231,7 +231,7 @@ func (d *database) judgeFlavor(code, where string) {
 				memory = memory || *s.Memory.Enabled && t.memory >= float64(s.Memory.ThresholdPercent)-1e-6
 			}
 		}
-		lastDay := 0
+		lastDay, byOperator := 0, p.spec.Apply != v1alpha1.ApplyCloud // judgeStarts judges what the cloud has begun
 		for _, at := range d.resizes {
 			if time.Since(at) < 24*time.Hour-time.Minute {
 				lastDay++
@@ -248,9 +248,9 @@ func (d *database) judgeFlavor(code, where string) {
 			why = append(why, "the load of this flavor was below the thresholds")
 		case !isOpen(s.Window, time.Now()) && !isOpen(s.Window, time.Now().Add(-policyLag)):
 			why = append(why, "the window is closed")
-		case lastDay >= int(s.MaxChangesPerDay):
+		case byOperator && lastDay >= int(s.MaxChangesPerDay):
 			why = append(why, fmt.Sprintf("it has changed %d times in 24 hours", lastDay))
-		case len(d.resizes) > 0 && time.Since(d.resizes[len(d.resizes)-1]) < time.Duration(*s.CooldownSeconds)*time.Second-time.Minute:
+		case byOperator && len(d.resizes) > 0 && time.Since(d.resizes[len(d.resizes)-1]) < time.Duration(*s.CooldownSeconds)*time.Second-time.Minute:
 			why = append(why, "the cooldown has not passed")
 		case others >= d.w.plan.flavors && (where == "the Rds" || d.databasePlan.apply == "Alone"):
 			why = append(why, fmt.Sprintf("%d other flavors are in progress, and %d are allowed", others, d.w.plan.flavors))
@@ -525,7 +525,7 @@ func (w *swarm) judgeSettled() {
 			d.mu.Unlock()
 		}
 		// The cloud may refuse every change of a full instance.
-		mayStart := in.Status == simcloud.StatusActive && writable && p.on && w.at() > w.refused+time.Hour
+		mayStart := in.Status == simcloud.StatusActive && writable && p.on && w.at() > w.refused+time.Hour && time.Since(d.refusedAt) > 2*time.Hour
 		d.mu.Lock()
 		wanted := []string{strconv.Itoa(d.specGB), d.specFlavor}
 		d.mu.Unlock()
