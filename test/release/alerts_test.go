@@ -3,8 +3,10 @@
 package release
 
 import (
-	"os"
+	"encoding/json"
+	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"sigs.k8s.io/yaml"
@@ -12,79 +14,50 @@ import (
 
 const deploy = root + "/deploy"
 
-func read(t *testing.T, path string) []byte {
+// rulesOf returns the rule file of Prometheus that a PrometheusRule contains, as JSON.
+func rulesOf(t *testing.T, manifest []byte) []byte {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
+	var rule struct{ Spec json.RawMessage }
+	if err := yaml.Unmarshal(manifest, &rule); err != nil {
 		t.Fatal(err)
 	}
-	return text
+	return rule.Spec
 }
 
-func writeFile(t *testing.T, path string, text []byte) {
+// panels returns the queries of all dashboards, by panel. Their variables have the values of the choice "All" in Grafana.
+func panels(t *testing.T) map[string]string {
 	t.Helper()
-	if err := os.WriteFile(path, text, 0o600); err != nil {
-		t.Fatal(err)
+	files, err := filepath.Glob(deploy + "/dashboards/*.json")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no dashboards, %v", err)
 	}
-}
-
-// rule is one rule of a file for Prometheus.
-type rule struct {
-	Alert         string            `json:"alert"`
-	Expr          string            `json:"expr"`
-	For           string            `json:"for,omitempty"`
-	KeepFiringFor string            `json:"keep_firing_for,omitempty"`
-	Labels        map[string]string `json:"labels"`
-	Annotations   map[string]string `json:"annotations"`
-}
-
-// ruleFile is a rule file of Prometheus. A PrometheusRule has the same content under spec.
-type ruleFile struct {
-	Groups []struct {
-		Name     string `json:"name"`
-		Interval string `json:"interval,omitempty"`
-		Rules    []rule `json:"rules"`
-	} `json:"groups"`
-}
-
-func alertRules(t *testing.T) ruleFile {
-	t.Helper()
-	return rulesOf(t, read(t, deploy+"/alerts.yaml"))
-}
-
-// rulesOf returns the rules of a PrometheusRule.
-func rulesOf(t *testing.T, text []byte) ruleFile {
-	t.Helper()
-	var manifest struct {
-		APIVersion, Kind string
-		Metadata         any
-		Spec             ruleFile
+	queries := map[string]string{}
+	for _, file := range files {
+		var dashboard struct {
+			Panels []struct {
+				Title   string
+				Targets []struct{ RefID, Expr string }
+			}
+		}
+		if err := json.Unmarshal(read(t, file), &dashboard); err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range dashboard.Panels {
+			for _, target := range p.Targets {
+				expr := strings.NewReplacer("$__rate_interval", "30s", "$job", ".*", "$namespace", ".*").Replace(target.Expr)
+				queries[filepath.Base(file)+", "+p.Title+", "+target.RefID] = expr
+			}
+		}
 	}
-	if err := yaml.UnmarshalStrict(text, &manifest); err != nil {
-		t.Fatal(err)
-	}
-	if len(manifest.Spec.Groups) == 0 {
-		t.Fatal("no rules")
-	}
-	return manifest.Spec
-}
-
-// write writes a rule file.
-func (r ruleFile) write(t *testing.T, path string) {
-	t.Helper()
-	text, err := yaml.Marshal(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	writeFile(t, path, text)
+	return queries
 }
 
 func TestEveryAlertFiresAndStaysSilent(t *testing.T) {
 	promtool, dir := tool(t, "promtool"), t.TempDir()
-	alertRules(t).write(t, dir+"/alerts.yaml")
+	writeFile(t, dir+"/alerts.yaml", rulesOf(t, read(t, deploy+"/alerts.yaml")))
 	selecting := template(t, "--values", "deploy/chart/ci/everything-values.yaml", "--kube-version", "1.36",
 		"--show-only", "templates/prometheusrule.yaml")
-	rulesOf(t, []byte(selecting)).write(t, dir+"/selecting.yaml")
+	writeFile(t, dir+"/selecting.yaml", rulesOf(t, []byte(selecting)))
 	test := []string{"test", "rules"}
 	for _, cases := range []string{"testdata/alerts-cases.yaml", "testdata/alerts-forecast-cases.yaml"} {
 		writeFile(t, filepath.Join(dir, filepath.Base(cases)), read(t, cases))
@@ -97,26 +70,10 @@ func TestEveryAlertFiresAndStaysSilent(t *testing.T) {
 	}
 }
 
-// TestRunbookURLsNamePagesThatExist also finds a page that no alert links to.
-func TestRunbookURLsNamePagesThatExist(t *testing.T) {
-	files, err := filepath.Glob(root + "/docs/runbooks/RdsAutopilot*.md")
-	if err != nil {
-		t.Fatal(err)
+func TestPanelsHaveValidQueries(t *testing.T) {
+	file := "groups:\n- name: panels\n  rules:\n"
+	for name, expr := range panels(t) {
+		file += fmt.Sprintf("  - {record: panel, labels: {name: %q}, expr: %q}\n", name, expr)
 	}
-	pages := map[string]bool{}
-	for _, file := range files {
-		pages[filepath.Base(file)] = true
-	}
-	for _, g := range alertRules(t).Groups {
-		for _, r := range g.Rules {
-			page := filepath.Base(r.Annotations["runbook_url"])
-			if !pages[page] {
-				t.Errorf("the runbook_url of %s names %s, which does not exist", r.Alert, page)
-			}
-			delete(pages, page)
-		}
-	}
-	if len(pages) > 0 {
-		t.Errorf("no alert links to %v", pages)
-	}
+	run(t, command(t, nil, tool(t, "promtool"), "check", "rules", "--lint=none", tempFile(t, "panels.yaml", file)))
 }

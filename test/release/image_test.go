@@ -43,8 +43,8 @@ func registry(t *testing.T) string {
 	return ""
 }
 
-// image is the part of an image's configuration that the tests check.
-type image struct {
+// imageConfig is the part of an image's configuration that the tests check.
+type imageConfig struct {
 	OS, Architecture string
 	Config           struct {
 		User                 string
@@ -70,15 +70,6 @@ func emptyBase(t *testing.T, at string) string {
 	return base
 }
 
-// pull returns a folder with the files of an image for this machine.
-func pull(t *testing.T, reference string) string {
-	t.Helper()
-	dir := t.TempDir()
-	run(t, command(t, nil, tool(t, "crane"), "export", "--platform", "linux/"+runtime.GOARCH, reference, filepath.Join(dir, "image.tar")))
-	run(t, command(t, nil, "tar", "-xf", filepath.Join(dir, "image.tar"), "-C", dir))
-	return dir
-}
-
 // checkImage checks what the release workflow has pushed: an image for each platform, with its SBOM.
 func checkImage(t *testing.T, name, version, commit string) {
 	t.Helper()
@@ -86,23 +77,8 @@ func checkImage(t *testing.T, name, version, commit string) {
 		t.Helper()
 		return run(t, command(t, nil, tool(t, "crane"), args...))
 	}
-	var manifests struct {
-		Manifests []struct {
-			Platform struct{ OS, Architecture string }
-		}
-	}
-	if err := json.Unmarshal([]byte(crane("manifest", name+":"+version)), &manifests); err != nil {
-		t.Fatal(err)
-	}
-	var platforms []string
-	for _, m := range manifests.Manifests {
-		platforms = append(platforms, m.Platform.OS+"/"+m.Platform.Architecture)
-	}
-	if slices.Sort(platforms); !slices.Equal(platforms, []string{"linux/amd64", "linux/arm64"}) {
-		t.Errorf("platforms %v", platforms)
-	}
-	for _, platform := range platforms {
-		var got image
+	for _, platform := range []string{"linux/amd64", "linux/arm64"} {
+		var got imageConfig
 		if err := json.Unmarshal([]byte(crane("config", "--platform", platform, name+":"+version)), &got); err != nil {
 			t.Fatal(err)
 		}
@@ -126,11 +102,10 @@ func checkImage(t *testing.T, name, version, commit string) {
 			t.Errorf("the SBOM of %s is no SPDX document", platform)
 		}
 	}
-	if tags := crane("ls", name); !strings.Contains(tags, ".sbom") {
-		t.Errorf("no SBOM among %q", tags)
-	}
-	binary := filepath.Join(pull(t, name+":"+version), "ko-app", "rds-autopilot")
-	if text := run(t, command(t, nil, binary, "version")); !strings.Contains(text, version) || !strings.Contains(text, commit[:7]) {
+	dir := t.TempDir()
+	crane("export", "--platform", "linux/"+runtime.GOARCH, name+":"+version, dir+"/image.tar")
+	run(t, command(t, nil, "tar", "-xf", dir+"/image.tar", "-C", dir))
+	if text := run(t, command(t, nil, dir+"/ko-app/rds-autopilot", "version")); !strings.Contains(text, version) || !strings.Contains(text, commit[:7]) {
 		t.Errorf("the binary reports the version %s", text)
 	}
 }
@@ -157,14 +132,5 @@ func checkFiles(t *testing.T, dist, version, image, digest string) {
 		if !strings.Contains(rendered, want+"\n") {
 			t.Errorf("the chart with %q lacks the image %s", values, want)
 		}
-	}
-	files := run(t, command(t, nil, "tar", "-tzf", "dist/"+packed))
-	for _, want := range []string{"values.schema.json", "files/alerts.yaml", "files/kube-state-metrics.yaml", "files/dashboards/"} {
-		if !strings.Contains(files, "rds-autopilot/"+want) {
-			t.Errorf("the chart lacks %s", want)
-		}
-	}
-	if strings.Contains(files, "rds-autopilot/ci/") || strings.Contains(files, "rds-autopilot/tests/") {
-		t.Errorf("the chart contains its tests:\n%s", files)
 	}
 }

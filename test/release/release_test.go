@@ -103,7 +103,7 @@ func (r *release) serve() *world.Process {
 		r.t.Fatal(err)
 	}
 	pod := deployment.Spec.Template.Spec
-	_, kubeconfig := serviceAccountAccess(r.t, r.w, releaseName, pod.ServiceAccountName)
+	kubeconfig := kubeconfigOf(r.t, r.w, releaseName, pod.ServiceAccountName)
 	args := append(slices.Clone(pod.Containers[0].Args[1:]), "--kubeconfig", kubeconfig)
 	p, err := r.w.ServeIn(ctx, r.environment(pod.Containers[0]), args...)
 	if err != nil {

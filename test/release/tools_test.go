@@ -73,14 +73,20 @@ func run(t *testing.T, cmd *exec.Cmd) string {
 	return string(out)
 }
 
-// failedOutput returns the output of a program, and fails the test if the program succeeds.
-func failedOutput(t *testing.T, cmd *exec.Cmd) string {
+func read(t *testing.T, path string) []byte {
 	t.Helper()
-	out, err := cmd.CombinedOutput()
-	if err == nil {
-		t.Errorf("%s succeeds, want an error", strings.Join(cmd.Args, " "))
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return string(out)
+	return text
+}
+
+func writeFile(t *testing.T, path string, text []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // tempFile creates a file in a temporary folder and returns its path.

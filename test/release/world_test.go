@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"k8s.io/client-go/dynamic"
@@ -23,31 +24,26 @@ var worlds world.Shared
 // startWorld starts a world with an API server of its own, and without the service.
 func startWorld(t *testing.T) *world.World {
 	t.Helper()
-	return startWorldOf(t, "")
-}
-
-// startWorldOf starts a world for a binary of the service that exists. Empty compiles it.
-func startWorldOf(t *testing.T, binary string) *world.World {
-	t.Helper()
 	level.Long(t)
 	apiserver.NeedReal(t)
-	return worlds.StartAlone(t, world.Options{Binary: binary})
+	return worlds.StartAlone(t, world.Options{})
 }
 
-// serviceAccountAccess returns the access of a ServiceAccount, also as the path of a kubeconfig.
-func serviceAccountAccess(t *testing.T, w *world.World, namespace, name string) (config *rest.Config, kubeconfig string) {
+// kubeconfigOf returns the path of a kubeconfig of a ServiceAccount.
+func kubeconfigOf(t *testing.T, w *world.World, namespace, name string) string {
 	t.Helper()
 	config, err := w.Kube.ServiceAccountConfig(world.Within(t), namespace, name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	kubeconfig = filepath.Join(t.TempDir(), name)
+	kubeconfig := filepath.Join(t.TempDir(), name)
 	if err := apiserver.WriteKubeconfig(kubeconfig, config); err != nil {
 		t.Fatal(err)
 	}
-	return config, kubeconfig
+	return kubeconfig
 }
 
+// stop stops the service, and fails the test if the API server has forbidden it something.
 func stop(t *testing.T, p *world.Process) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), world.Patience)
@@ -55,9 +51,9 @@ func stop(t *testing.T, p *world.Process) {
 	if err := p.Stop(ctx); err != nil {
 		t.Errorf("stop the service: %v", err)
 	}
-	if t.Failed() {
-		for _, l := range p.Lines() {
-			t.Log(l.Raw)
+	for _, l := range p.Lines() {
+		if strings.Contains(l.Raw, "forbidden") {
+			t.Error(l.Raw)
 		}
 	}
 }
