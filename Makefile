@@ -194,13 +194,8 @@ INSTALLTOOLS := $(addprefix .cache/bin/,helm helm-unittest actionlint ko crane)
 	@mkdir -p .cache/bin
 	@cd test/tools/$* && go build -ldflags '-s -w' -o ../../../$@ tool
 
-# The sources of the rendered files. A test compares their checksum with the one in the first line of each.
-INSTALLFILES = $(sort deploy/namespace.yaml deploy/chart/Chart.yaml deploy/chart/values.yaml \
-  $(addprefix deploy/chart/ci/,default-values.yaml install-values.yaml) \
-  $(addprefix deploy/chart/files/,alerts.yaml alerts-changes.yaml rdsautopilots.yaml defaults.yaml) \
-  $(wildcard deploy/chart/templates/*.yaml deploy/chart/templates/*.tpl))
 RENDER = .cache/bin/helm template rds-autopilot $(1) --namespace rds-autopilot --values deploy/chart/ci/install-values.yaml
-HEAD = echo "\# Rendered from the chart by make generate; do not edit. Checksum of its sources: $$(cat $(INSTALLFILES) | sha256sum | cut -d' ' -f1)"
+HEAD = echo "\# Rendered from the chart by make generate; do not edit."
 
 .PHONY: install-manifests
 install-manifests: .cache/bin/helm generate-code ## Render deploy/install.yaml, its parts and the defaults from the chart

@@ -8,13 +8,8 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
-
-	"github.com/mcsps/rds-autopilot/autopilot"
 )
 
 // document returns the text of a file. Its path is relative to the root of the repository.
@@ -61,49 +56,12 @@ func eachFile(t *testing.T, f func(name string)) {
 	}
 }
 
-// tables returns the tables below a heading of a document, each without its head, as rows of cells.
-func tables(t *testing.T, path, heading string) [][][]string {
-	t.Helper()
-	_, text, found := strings.Cut(document(t, path), "\n## "+heading+"\n")
-	if !found {
-		t.Fatalf("%s has no %q", path, heading)
-	}
-	text, _, _ = strings.Cut(text, "\n## ")
-	var all [][][]string
-	inTable := false
-	for line := range strings.Lines(text) {
-		line = strings.TrimSpace(line)
-		switch {
-		case !strings.HasPrefix(line, "|"):
-			inTable = false
-		case strings.HasPrefix(line, "|---"):
-			inTable, all = true, append(all, nil)
-		case inTable:
-			var cells []string
-			for cell := range strings.SplitSeq(strings.Trim(line, "|"), "|") {
-				cells = append(cells, strings.TrimSpace(cell))
-			}
-			all[len(all)-1] = append(all[len(all)-1], cells)
-		}
-	}
-	return all
-}
-
 // quoted returns the texts in backticks.
 func quoted(text string) (names []string) {
 	for _, m := range regexp.MustCompile("`([^`\n]+)`").FindAllStringSubmatch(text, -1) {
 		names = append(names, m[1])
 	}
 	return names
-}
-
-// compare fails the test unless a document has the same names as the code, in any order.
-func compare(t *testing.T, what string, documented, coded []string) {
-	t.Helper()
-	documented, coded = slices.Sorted(slices.Values(documented)), slices.Sorted(slices.Values(coded))
-	if diff := cmp.Diff(coded, documented); diff != "" {
-		t.Errorf("%s: the document (+) differs from the code (-):\n%s", what, diff)
-	}
 }
 
 // A test that a document names as proof must exist.
@@ -178,34 +136,4 @@ func TestDocumentsLinkToFilesAndHeadingsThatExist(t *testing.T) {
 			}
 		}
 	}
-}
-
-func TestOneAlarmsWayNamesFunctionsThatExist(t *testing.T) {
-	for _, row := range tables(t, "ARCHITECTURE.md", "One alarm's way")[0] {
-		file := quoted(row[2])[0]
-		code := document(t, file)
-		for _, name := range quoted(row[3]) {
-			head := `(?m)^func ` + name + `\(`
-			if receiver, method, ok := strings.Cut(name, "."); ok {
-				head = `(?m)^func \(\w+ \*?` + receiver + `\) ` + method + `\(`
-			}
-			if !regexp.MustCompile(head).MatchString(code) {
-				t.Errorf("%s has no function %s", file, name)
-			}
-		}
-	}
-}
-
-func TestCloudFactsListTheMetricsOfCloudEye(t *testing.T) {
-	var documented, coded []string
-	for _, row := range tables(t, "docs/cloud-facts.md", "Metrics")[0] {
-		unit := strings.Fields(row[2])
-		documented = append(documented, quoted(row[0])[0]+" "+unit[len(unit)-1])
-	}
-	for _, row := range autopilot.MetricTable() {
-		if coded = append(coded, row.CloudEye+" "+row.Unit); row.InGB() {
-			coded = append(coded, row.UsedGB+" GB", row.TotalGB+" GB")
-		}
-	}
-	compare(t, "metrics of Cloud Eye", documented, coded)
 }

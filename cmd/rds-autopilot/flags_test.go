@@ -3,10 +3,12 @@
 package main
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -63,6 +65,37 @@ func TestTheTablesOfFlagsAreGenerated(t *testing.T) {
 	}
 	if diff := cmp.Diff(text, string(before)); diff != "" {
 		t.Errorf("%s is stale: run make generate (-generated +file):\n%s", page, diff)
+	}
+}
+
+func TestChartSchemaAcceptsEveryFlagOfServe(t *testing.T) {
+	// The chart has values of their own for these, or fixes them in the pod.
+	elsewhere := []string{
+		"public-url", "mode", "watch-namespaces", "webhook-addr", "admin-addr", "kubeconfig", "context", "lease-namespace",
+		"system-namespace", "leader-elect",
+	}
+	text, err := os.ReadFile("../../deploy/chart/values.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var schema struct {
+		Properties struct {
+			Flags struct{ Properties map[string]any }
+		}
+	}
+	if err := json.Unmarshal(text, &schema); err != nil {
+		t.Fatal(err)
+	}
+	accepted := schema.Properties.Flags.Properties
+	c, _ := serveCommand(environment())
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		if accepted[f.Name] == nil && !slices.Contains(elsewhere, f.Name) {
+			t.Errorf("values.schema.json lacks --%s", f.Name)
+		}
+		delete(accepted, f.Name)
+	})
+	if len(accepted) > 0 {
+		t.Errorf("values.schema.json has flags that serve lacks: %v", accepted)
 	}
 }
 

@@ -15,12 +15,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 	"github.com/mcsps/rds-autopilot/test/apiserver"
@@ -100,7 +98,6 @@ func TestPlanReadsAndWritesNothing(t *testing.T) {
 				t.Errorf("the plan lacks %q:\n%s", want, text)
 			}
 		}
-		f.checkDefaults()
 	})
 	t.Run("--mode is an upper bound", func(t *testing.T) {
 		for mode, want := range map[string]string{
@@ -209,22 +206,6 @@ func (f *planWorld) addSecrets(name string) {
 	rdss := f.admin.Resource(otcv1.GroupVersion().WithResource(otcv1.Resource)).Namespace(f.here)
 	if _, err := rdss.Patch(f.t.Context(), name, types.MergePatchType, secret, metav1.PatchOptions{}); err != nil {
 		f.t.Fatal(err)
-	}
-}
-
-// checkDefaults fails the test unless plan's default policy is the API server's.
-func (f *planWorld) checkDefaults() {
-	f.t.Helper()
-	all := f.objects(v1alpha1.GroupVersion().WithResource(v1alpha1.Resource))
-	if len(all) == 0 {
-		f.t.Fatal("no RdsAutopilot to compare with")
-	}
-	var a v1alpha1.RdsAutopilot
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(all[0].Object, &a); err != nil {
-		f.t.Fatal(err)
-	}
-	if diff := cmp.Diff(autopilot.DefaultSpec(), a.Spec); diff != "" {
-		f.t.Errorf("the defaults are not those of the CRD:\n%s", diff)
 	}
 }
 
