@@ -74,6 +74,7 @@ func (c Case) Progress(ch *v1alpha1.Change) Progress {
 	}
 	recorded, since := RecordedProgress(*ch, c.Spec.Apply)
 	isFlavor, isCloud := ch.Kind == v1alpha1.KindFlavor, c.Spec.Apply == v1alpha1.ApplyCloud
+	isSent := ch.RequestTime != nil || c.IsAccepted(ch)
 	isUnclear := isCloud && recorded == Unclear && c.Now.Sub(since) < StallAfter
 	has, had := c.Instance.VolumeGB >= Gigabytes(ch.To), false
 	if isFlavor {
@@ -88,11 +89,11 @@ func (c Case) Progress(ch *v1alpha1.Change) Progress {
 		return Undone
 	case has, ch.StartTime != nil, isUnclear && c.isModifying(), c.IsUnanswered(ch):
 		return Started
-	case c.IsRequested(ch) && !isCloud:
+	case !isCloud && (c.IsRequested(ch) || isSent && c.isModifying()): // the operator may have been faster than the reset
 		return Started
 	case isUnclear:
 		return Unclear
-	case c.NoRds, c.IsRequested(ch), ch.RequestTime == nil && !c.IsAccepted(ch):
+	case c.NoRds, c.IsRequested(ch), !isSent:
 		return Unstarted
 	}
 	return Lost

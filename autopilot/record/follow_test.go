@@ -31,6 +31,10 @@ func TestFollowUpEndsChanges(t *testing.T) {
 		{"flavor is changed", cases.Both(cases.PendingFlavor(time.Minute), cases.Flavored(large)), v1alpha1.OutcomeCompleted, v1alpha1.ByAutopilot},
 		{"Rds requests another flavor before the change", cases.Both(cases.PendingFlavor(time.Minute), func(c *autopilot.Case) { followedUp(c); c.Wanted.Flavor = "rds.mysql.n1.large.4" }), v1alpha1.OutcomeLost, v1alpha1.ByAutopilot},
 		{"Rds requests the former flavor again", cases.Both(cases.PendingFlavor(time.Minute), func(c *autopilot.Case) { followedUp(c); c.Wanted.Flavor = c.Instance.Flavor }), v1alpha1.OutcomeLost, v1alpha1.ByAutopilot},
+		{"Rds requests the former flavor again, but the cloud has begun ours", cases.Both(cases.PendingFlavor(time.Minute), func(c *autopilot.Case) {
+			followedUp(c)
+			c.Wanted.Flavor, c.Instance.Status = c.Instance.Flavor, "MODIFYING"
+		}), "", ""},
 		{"Rds requests the former size again", cases.Both(cases.PendingVolume(time.Minute), func(c *autopilot.Case) { followedUp(c); c.Wanted.VolumeGB = 100 }), v1alpha1.OutcomeLost, v1alpha1.ByAutopilot},
 		{"never requested, and the Rds requests another flavor", cases.Both(cases.PendingFlavor(time.Minute), func(c *autopilot.Case) { c.Wanted.Flavor = "rds.mysql.n1.large.4" }), "", ""},
 		{"another writer grew the volume", cases.Sized(150), v1alpha1.OutcomeCompleted, v1alpha1.ByOther},
