@@ -5,53 +5,14 @@ package decide
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	"github.com/mcsps/rds-autopilot/test/cases"
 )
-
-// TestGuardReadsOnlyItsFacts records which facts each guard asks for, over all cases.
-func TestGuardReadsOnlyItsFacts(t *testing.T) {
-	want := map[string][]autopilot.Fact{
-		inForce: {alarmState, usedSpace}, hasEvidence: {usage, usedSpace}, flavorsKnown: {catalogue}, belowCaps: {catalogue},
-		hasLarger: {catalogue}, uncontested: {flavorWriter, sizeWriter}, hasPlace: {place}, inResizeList: {catalogue, resizeList},
-	}
-	guards, got := Table(), make(map[string]map[autopilot.Fact]bool)
-	for i, g := range guards {
-		got[g.Name] = make(map[autopilot.Fact]bool)
-		guards[i].check = func(w *walk, ch *change) answer {
-			read := w.read
-			defer func() { w.read = read }()
-			w.read = func(f autopilot.Fact) error {
-				got[g.Name][f] = true
-				return read(f)
-			}
-			return g.check(w, ch)
-		}
-	}
-	for _, tc := range slices.Concat(rows(), rowsOfOneApply()) {
-		verdictBy(guards, tc.build())
-	}
-	for name, facts := range want {
-		g := guards[indexOf(t, guards, name)].Name
-		if read := slices.Sorted(maps.Keys(got[g])); !slices.Equal(read, facts) {
-			t.Errorf("%s: reads %v, want %v", g, read, facts)
-		}
-		delete(got, g)
-	}
-	for name, read := range got {
-		if len(read) > 0 {
-			t.Errorf("%s: reads %v, want nothing", name, read)
-		}
-	}
-}
 
 // Each read costs a call and time. Facts of a flavor cost most, and a reserved place is not free for other databases.
 // Nothing is read for a flavor before storage is decided.
@@ -114,18 +75,6 @@ func TestWalkChangesNothingIfNothingCanBeRead(t *testing.T) {
 		v := Walk(t.Context(), &c, func(context.Context, *autopilot.Case, autopilot.Fact) error { return errNoAnswer })
 		if v.Change != nil || len(c.Facts) > 0 && !errors.Is(c.ReadError(), errNoAnswer) {
 			t.Errorf("%s: %+v, %v, although nothing is known", tc.name, v, c.ReadError())
-		}
-	}
-}
-
-// The status shares its lists with the cache of the API server, so a modified list would change the cache.
-func TestWalkDoesNotModifyTheStatus(t *testing.T) {
-	for _, tc := range slices.Concat(rows(), rowsOfOneApply()) {
-		c, read := cases.Unread(tc.build())
-		status := c.Status
-		Walk(t.Context(), &c, read)
-		if diff := cmp.Diff(tc.build().Status, status); diff != "" {
-			t.Errorf("%s: modified (-before +after):\n%s", tc.name, diff)
 		}
 	}
 }

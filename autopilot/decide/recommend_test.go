@@ -73,27 +73,3 @@ func TestRecommendDecidesAsAutoAndIntendsNothing(t *testing.T) {
 		}
 	})
 }
-
-func TestRecommendNamesTheFlavorThatAutoChangesAfterTheVolume(t *testing.T) {
-	c := cases.Quiet(cases.StorageAt(93), cases.UsageAt(v1alpha1.MetricCPU, 95))
-	auto := verdictOf(c)
-	c.Mode = v1alpha1.ModeRecommend
-	dry := verdictOf(c)
-	c.Mode, c.Alarms = v1alpha1.ModeAuto, c.Alarms[1:]
-	then := verdictOf(c)
-	if len(dry.Decisions) != 2 || dry.Decisions[0].To != auto.Decisions[0].To ||
-		dry.Decisions[1].To != then.Decisions[0].To || dry.Decisions[1].Reason != autopilot.ReasonRecommend {
-		t.Errorf("recommended %+v, Auto does %+v and then %+v", dry.Decisions, auto.Decisions[0], then.Decisions)
-	}
-}
-
-func TestDeferredFlavorWaitsForTheVolume(t *testing.T) {
-	c := cases.Quiet(cases.StorageAt(93))
-	cases.Deferred(v1alpha1.MetricCPU)(&c)
-	v := verdictOf(c)
-	const message = "Storage grows first, then the flavor changes"
-	if len(v.Decisions) != 2 || v.Decisions[1].Reason != autopilot.ReasonChangePending || v.Decisions[1].Message != message ||
-		v.Change == nil || v.Change.Kind != volume {
-		t.Errorf("%+v", v)
-	}
-}

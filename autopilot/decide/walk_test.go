@@ -3,6 +3,8 @@
 package decide
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -12,40 +14,40 @@ import (
 	"github.com/mcsps/rds-autopilot/test/cases"
 )
 
-func TestDecideGrowsStorageBeforeItChangesTheFlavor(t *testing.T) {
-	v := verdictOf(cases.Quiet(cases.UsageAt(v1alpha1.MetricCPU, 95), cases.StorageAt(93)))
-	if v.Change == nil || v.Change.Kind != v1alpha1.KindVolume {
-		t.Fatalf("intent %+v, want the volume", v.Change)
-	}
-	if len(v.Decisions) != 1 || v.Decisions[0].Metric != v1alpha1.MetricStorage {
-		t.Fatalf("decisions %+v, want storage alone", v.Decisions)
-	}
-}
-
-func TestDecideMakesOneChangeForCPUAndMemory(t *testing.T) {
-	v := verdictOf(cases.Quiet(cases.UsageAt(v1alpha1.MetricCPU, 95), cases.UsageAt(v1alpha1.MetricMemory, 97)))
-	if v.Change == nil || v.Change.To != "rds.mysql.n1.4xlarge.4" || len(v.Change.Metrics) != 2 {
-		t.Fatalf("intent %+v, want one for both", v.Change)
-	}
-	if len(v.Decisions) != 2 || !v.Decisions[0].Acts() || !v.Decisions[1].Acts() {
-		t.Errorf("decisions %+v, want one for each alarm", v.Decisions)
-	}
-}
-
-func TestDecideChangesTheFlavorForOneMetricWhenTheOtherHasNoEffect(t *testing.T) {
-	c := cases.Quiet()
-	cases.Both(cases.Changed(30*time.Hour, "94.0"), cases.Changed(60*time.Hour, "97.0"))(&c)
-	v := verdictOf(cases.With(c, cases.UsageAt(v1alpha1.MetricCPU, 95), cases.UsageAt(v1alpha1.MetricMemory, 97)))
-	if v.Change == nil || len(v.Change.Metrics) != 1 || v.Change.Metrics[0] != v1alpha1.MetricMemory {
-		t.Fatalf("intent %+v, want one for memory", v.Change)
-	}
-	if len(v.Decisions) != 2 || !v.Decisions[1].Acts() || v.Decisions[0].Reason != autopilot.ReasonNoEffect || v.Decisions[0].Metric != v1alpha1.MetricCPU {
-		t.Errorf("decisions %+v", v.Decisions)
-	}
-	cases.InStatus("MODIFYING")(&c)
-	for _, d := range verdictOf(cases.With(c, cases.UsageAt(v1alpha1.MetricCPU, 95), cases.UsageAt(v1alpha1.MetricMemory, 97))).Decisions {
-		if d.Reason != autopilot.ReasonInstanceBusy {
-			t.Errorf("%s: %s, want InstanceBusy for both", d.Metric, d.Reason)
+// The decisions are in the order of the walk, as metric, reason and size or flavor.
+func TestWalkDecidesOnSeveralAlarms(t *testing.T) {
+	disk, cpu, memory := cases.StorageAt(93), busyCPU(), cases.UsageAt(v1alpha1.MetricMemory, 97)
+	noEffect := cases.Both(cases.Changed(30*time.Hour, "94.0"), cases.Changed(60*time.Hour, "97.0"))
+	for name, tc := range map[string]struct {
+		alter  func(*autopilot.Case)
+		alarms []autopilot.Alarm
+		want   []string
+		change []v1alpha1.Metric // that the change serves
+	}{
+		"storage grows before the flavor changes": {unchanged, []autopilot.Alarm{cpu, disk},
+			[]string{"storage AlarmInForce 110"}, []v1alpha1.Metric{"storage"}},
+		"one change for CPU and memory": {unchanged, []autopilot.Alarm{cpu, memory},
+			[]string{"cpu AlarmInForce " + larger, "memory AlarmInForce " + larger}, []v1alpha1.Metric{"cpu", "memory"}},
+		"two changes without effect on CPU": {noEffect, []autopilot.Alarm{cpu, memory},
+			[]string{"cpu NoEffect ", "memory AlarmInForce " + larger}, []v1alpha1.Metric{"memory"}},
+		"two changes without effect on CPU, and busy": {cases.Both(noEffect, cases.InStatus("MODIFYING")),
+			[]autopilot.Alarm{cpu, memory}, []string{"cpu InstanceBusy ", "memory InstanceBusy "}, nil},
+		"a deferred flavor waits for the volume": {cases.Deferred("cpu"), []autopilot.Alarm{disk},
+			[]string{"storage AlarmInForce 110", "cpu ChangePending "}, []v1alpha1.Metric{"storage"}},
+		"Recommend names the flavor after the volume": {cases.Recommend, []autopilot.Alarm{disk, cpu},
+			[]string{"storage Recommend 110", "cpu Recommend " + larger}, nil},
+	} {
+		v := verdictOf(row{alter: tc.alter, alarms: tc.alarms}.build())
+		var got []string
+		for _, d := range v.Decisions {
+			got = append(got, fmt.Sprintf("%s %s %s", d.Metric, d.Reason, d.To))
+		}
+		var change []v1alpha1.Metric
+		if v.Change != nil {
+			change = v.Change.Metrics
+		}
+		if !slices.Equal(got, tc.want) || !slices.Equal(change, tc.change) {
+			t.Errorf("%s: %q, change for %v; want %q, %v", name, got, change, tc.want, tc.change)
 		}
 	}
 }
