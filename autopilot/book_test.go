@@ -28,6 +28,12 @@ func TestBookSaysWhatAChangeCountsFor(t *testing.T) {
 		"requested of the Rds": {func(ch *v1alpha1.Change) { ch.RequestTime = requested }, 10 * time.Minute, true, false, false},
 		"accepted by the cloud": {func(ch *v1alpha1.Change) { ch.RequestTime, ch.StartTime = requested, started },
 			5 * time.Minute, true, false, false},
+		"requested almost two hours ago": {func(ch *v1alpha1.Change) { ch.RequestTime = new(cases.Ago(2*time.Hour - time.Second)) },
+			2*time.Hour - time.Second, true, false, false},
+		"requested two hours ago": {func(ch *v1alpha1.Change) { ch.RequestTime = new(cases.Ago(2 * time.Hour)) },
+			2 * time.Hour, false, false, false},
+		"requested growth": {func(ch *v1alpha1.Change) { ch.Kind, ch.RequestTime = v1alpha1.KindVolume, requested },
+			10 * time.Minute, false, false, false},
 		"refused by the API server": {func(ch *v1alpha1.Change) { ch.Refusal = refused("") }, 0, false, true, false},
 		"refused by the cloud, and the Rds requests it": {func(ch *v1alpha1.Change) {
 			ch.RequestTime, ch.Refusal = requested, refused(autopilot.ReasonQuotaExceeded)

@@ -3,15 +3,12 @@
 package controller
 
 import (
-	"errors"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
-	"github.com/mcsps/rds-autopilot/test/level"
 )
 
 func TestFlavorLimiterReservesPlacesUntilReleased(t *testing.T) {
@@ -28,84 +25,33 @@ func TestFlavorLimiterReservesPlacesUntilReleased(t *testing.T) {
 	}
 }
 
-func TestFlavorLimiterCountsPendingChangesOfTheCache(t *testing.T) {
-	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	pending := func(age time.Duration, alter func(*v1alpha1.Change)) v1alpha1.Change {
-		at := metav1.NewMicroTime(now.Add(-age))
-		ch := v1alpha1.Change{Kind: v1alpha1.KindFlavor, By: v1alpha1.ByAutopilot, DecisionTime: &at, RequestTime: &at}
-		if alter != nil {
-			alter(&ch)
+// The table of the book says which changes hold a place. The watch may lag by minutes while a flavor changes.
+func TestFlavorLimiterCountsWhatIsStoredAlthoughTheCacheIsOld(t *testing.T) {
+	now, key := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), Key{"ns", "a"}
+	cached := &v1alpha1.RdsAutopilot{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+	stored := cached.DeepCopy()
+	at := metav1.NewMicroTime(now)
+	stored.Status.Changes = []v1alpha1.Change{{Kind: v1alpha1.KindFlavor, By: v1alpha1.ByAutopilot, DecisionTime: &at}}
+	l := newFlavorLimiter(cachedAutopilots{autopilots: []*v1alpha1.RdsAutopilot{cached}})
+	check := func(when string, has bool) {
+		t.Helper()
+		other := Key{"ns", "b"}
+		if free := l.reserve(other, 1, now); free == has {
+			t.Errorf("%s: has its place %t, want %t", when, !free, has)
 		}
-		return ch
+		l.release(other)
 	}
-	refused := func(reason string) func(*v1alpha1.Change) {
-		return func(ch *v1alpha1.Change) { ch.Refusal = &v1alpha1.Refusal{Count: 1, Reason: reason} }
+	check("without a change", false)
+	l.store(stored)
+	check("stored", true)
+	if !l.reserve(key, 1, now) {
+		t.Error("its own change counts against it")
 	}
-	for name, tc := range map[string]struct {
-		other    v1alpha1.Change
-		hasPlace bool
-	}{
-		"decided":              {pending(time.Minute, func(ch *v1alpha1.Change) { ch.RequestTime = nil }), true},
-		"requested":            {pending(2*time.Hour-time.Second, nil), true},
-		"for two hours":        {pending(2*time.Hour, nil), false},
-		"refused by the API":   {pending(time.Minute, refused("")), false},
-		"refused by the cloud": {pending(time.Minute, refused("QuotaExceeded")), false},
-		"the answer was lost":  {pending(time.Minute, refused("CloudUnreachable")), true},
-		"decided two hours ago, accepted a minute ago": {pending(2*time.Hour, func(ch *v1alpha1.Change) {
-			ch.StartTime = new(metav1.NewMicroTime(now.Add(-time.Minute)))
-		}), true},
-		"completed": {pending(time.Minute, func(ch *v1alpha1.Change) { ch.Outcome = v1alpha1.OutcomeCompleted }), false},
-		"by others": {pending(time.Minute, func(ch *v1alpha1.Change) { ch.DecisionTime = nil }), false},
-		"a volume":  {pending(time.Minute, func(ch *v1alpha1.Change) { ch.Kind = v1alpha1.KindVolume }), false},
-	} {
-		a := &v1alpha1.RdsAutopilot{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}}
-		a.Status.Changes = []v1alpha1.Change{tc.other}
-		l := newFlavorLimiter(cachedAutopilots{autopilots: []*v1alpha1.RdsAutopilot{a}})
-		if free := l.reserve(Key{"ns", "b"}, 1, now); free == tc.hasPlace {
-			t.Errorf("%s: has its place %t, want %t", name, !free, tc.hasPlace)
-		}
-		if !l.reserve(Key{"ns", "a"}, 2, now) {
-			t.Errorf("%s: its own change counts against it", name)
-		}
-	}
-}
-
-// checkPlace checks whether the flavor change of the database has the only place.
-func (w *world) checkPlace(c *Controller, when string, has bool) {
-	w.t.Helper()
-	other := Key{"other", "db"}
-	if free := c.limiter.reserve(other, 1, w.now); free == has {
-		w.t.Errorf("%s: has its place %t, want %t", when, !free, has)
-	}
-	c.limiter.release(other)
-}
-
-// The watch may lag by minutes while a flavor changes.
-func TestFlavorKeepsItsPlaceWhenARoundHasAnOldCache(t *testing.T) {
-	level.InBubble(t, func(t *testing.T) {
-		w := newWorld(t)
-		c := w.startAlarm(v1alpha1.MetricCPU)
-		c.limiter.kube = cachedAutopilots{autopilots: []*v1alpha1.RdsAutopilot{w.freezeAutopilots(c)}}
-		w.mustDecide(c)
-		if len(w.patches) != 1 {
-			t.Fatalf("patches %v", w.patches)
-		}
-		decide := func() {
-			w.now = w.now.Add(3 * time.Minute)
-			if _, err := w.decide(c); err != nil && !errors.Is(err, autopilot.ErrConflict) {
-				t.Fatal(err)
-			}
-		}
-		decide()
-		w.checkPlace(c, "after a conflict", true)
-		decide()
-		w.checkPlace(c, "after the retry", true)
-		w.clear(v1alpha1.MetricCPU)
-		decide()
-		w.checkPlace(c, "after the alarm", true)
-		w.apply()
-		decide()
-		decide() // the first one may end in a conflict
-		w.checkPlace(c, "after the change", false)
-	})
+	l.release(key)
+	check("after its round", true)
+	l.store(cached)
+	check("after the change", false)
+	*cached = *stored
+	l.drop(key)
+	check("in the cache alone", true)
 }
