@@ -37,7 +37,6 @@ type cloudState struct {
 	unreachable      bool
 	statesUnreadable bool
 	noCatalogue      bool
-	ensureErr        error                       // of Ensure
 	onTopic          func(context.Context) error // runs while the topic is checked
 	// Unless readBefore is zero, instances can be read only from a list that began before it.
 	readBefore time.Time
@@ -202,14 +201,8 @@ func (c cloud) Ensure(_ context.Context, desired v1alpha1.DesiredAlarms, _ func(
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	observed := desired.Recorded
-	switch {
-	case c.unreachable:
+	if c.unreachable {
 		return observed, nil, errNoAnswer
-	case errors.Is(c.ensureErr, v1alpha1.ErrQuota):
-		observed.Refused = c.ensureErr.Error()
-	}
-	if c.ensureErr != nil {
-		return observed, nil, c.ensureErr
 	}
 	if len(observed.Rules) == 0 {
 		c.steps = append(c.steps, "rules")

@@ -5,9 +5,6 @@ package controller
 import (
 	"errors"
 	"testing"
-	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
@@ -48,60 +45,22 @@ func TestRulesOfADatabaseThatIsOnAreNotRemovedByAnOldCache(t *testing.T) {
 	}
 }
 
-func TestDisarmedIsReportedOnceAlthoughTheStatusIsRefused(t *testing.T) {
+// A list of before the removal would show the rules again, and events need no list.
+func TestRulesAreRemovedOnceAndASweepUsesANewerList(t *testing.T) {
 	level.InBubble(t, func(t *testing.T) {
 		w := newWorld(t)
 		c := w.process()
 		w.settle(c)
 		begun, already := w.now, len(w.removes)
 		w.setSwitch(new(false))
-		w.statusRefusal, w.now = "denied by policy", w.now.Add(time.Minute)
-		for range 3 {
-			if err := w.arm(c); err == nil {
-				t.Error("the refusal is not returned")
-			}
-		}
-		w.statusRefusal = ""
 		w.settle(c)
 		c.armMarks.setSweep(database, begun)
 		w.must(w.arm(c))
-		if _, n := w.countEvents(eventDisarmed); n != 1 {
-			t.Errorf("%d events", n)
-		}
-		// A list of before the removal would show the rules again, and events need no list.
 		if at := w.removes[already:]; len(at) != 2 || !at[1].After(begun) {
 			t.Errorf("removals by lists of %v, want one, and that of the sweep by a newer list than %s", at, begun)
 		}
+		if _, n := w.countEvents(eventDisarmed); n != 1 {
+			t.Errorf("%d events", n)
+		}
 	})
-}
-
-func TestObjectWithoutARuleOfItsOwnRequestsNoChange(t *testing.T) {
-	for name, tc := range map[string]struct {
-		alter  func(*world)
-		free   func(*world)
-		reason string // of Armed, before free
-	}{
-		"another object manages the instance": {func(w *world) { w.owners = map[string]string{"in01": "elsewhere/db"} },
-			func(w *world) { w.owners = nil }, string(autopilot.ReasonInstanceClaimed)},
-		"Cloud Eye does not answer": {func(w *world) { w.ensureErr = errNoAnswer },
-			func(w *world) { w.ensureErr = nil }, autopilot.CloudUnreachable},
-		"Cloud Eye refuses the rule after a while": {func(w *world) { w.ensureErr = errNoAnswer },
-			func(w *world) { w.ensureErr = v1alpha1.ErrQuota }, autopilot.CloudUnreachable},
-	} {
-		inBubble(t, name, func(t *testing.T) {
-			w := newCloudWorld(t, true)
-			w.inst.Status, w.usedGB = autopilot.StatusStorageFull, 98 // grows without an alarm
-			tc.alter(w)
-			w.run(w.process())
-			w.advance(20 * time.Minute)
-			w.checkCondition(name, v1alpha1.ConditionArmed, metav1.ConditionFalse, tc.reason)
-			if len(w.patches)+len(w.begun)+len(w.states) > 0 {
-				t.Errorf("patched %v, the cloud has begun %v, rules %v", w.patches, w.begun, w.states)
-			}
-			w.withLock(func() { tc.free(w) })
-			if w.advance(6 * time.Minute); len(w.patches) != 1 {
-				t.Errorf("patches %v within a sweep, want one", w.patches)
-			}
-		})
-	}
 }

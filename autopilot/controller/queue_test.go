@@ -14,6 +14,7 @@ import (
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+	"github.com/mcsps/rds-autopilot/test/level"
 )
 
 // newLeader returns a controller with queues, without Kubernetes and cloud.
@@ -147,7 +148,7 @@ func TestOwnPatchStartsNoRound(t *testing.T) {
 }
 
 func TestIdleTimeOfAQueueGrowsWhileARoundHangs(t *testing.T) {
-	inBubble(t, "decide", func(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
 		w := newWorld(t)
 		c := w.startAlarm(v1alpha1.MetricStorage)
 		hang := make(chan struct{})
@@ -167,17 +168,8 @@ func TestIdleTimeOfAQueueGrowsWhileARoundHangs(t *testing.T) {
 	})
 }
 
-func TestMemoryIsDroppedWithTheRdsAutopilot(t *testing.T) {
-	size := func(c *Controller) int {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		return len(c.memories)
-	}
-	remove := func(w *world) {
-		w.remove(w.rdss())
-		w.remove(w.raps())
-	}
-	inBubble(t, "while a round runs", func(t *testing.T) {
+func TestMemoryIsDroppedWhenTheRdsAutopilotIsDeletedWhileARoundRuns(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
 		w := newWorld(t)
 		c := w.process()
 		w.settle(c)
@@ -185,20 +177,14 @@ func TestMemoryIsDroppedWithTheRdsAutopilot(t *testing.T) {
 		w.onInstance = func() { <-hang }
 		w.run(c)
 		synctest.Wait()
-		remove(w)
+		w.remove(w.rdss())
+		w.remove(w.raps())
 		close(hang)
 		w.advance(time.Minute)
-		if w.rap() != nil || size(c) != 0 {
-			t.Errorf("%d memories, RdsAutopilot %+v", size(c), w.rap())
-		}
-	})
-	inBubble(t, "on a replica that does not lead", func(t *testing.T) {
-		w := newWorld(t)
-		c := w.process()
-		w.settle(c)
-		remove(w)
-		if size(c) != 0 {
-			t.Errorf("%d memories", size(c))
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if w.rap() != nil || len(c.memories) != 0 {
+			t.Errorf("%d memories, RdsAutopilot %+v", len(c.memories), w.rap())
 		}
 	})
 }

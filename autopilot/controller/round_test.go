@@ -169,20 +169,6 @@ func TestNothingIsRequestedForATargetThatHasChangedMeanwhile(t *testing.T) {
 	}
 }
 
-// --mode is the upper bound of every spec.mode.
-func TestModeRecommendOfTheServicePatchesNothing(t *testing.T) {
-	level.InBubble(t, func(t *testing.T) {
-		w := newWorld(t)
-		c := w.startAlarm(v1alpha1.MetricStorage)
-		c.options.Mode = v1alpha1.ModeRecommend
-		w.settle(c)
-		d := w.rap().Status.Decisions
-		if len(w.patches) != 0 || len(d) == 0 || d[0].Reason != "Recommend" || d[0].To != "110" {
-			t.Errorf("patches %v, decisions %+v", w.patches, d)
-		}
-	})
-}
-
 func TestRoundKeepsPendingChangeWhenCacheHasRdsBeforePatch(t *testing.T) {
 	level.InBubble(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -238,33 +224,6 @@ func TestStoredIntentIsNotRequestedOnAnOldPolicy(t *testing.T) {
 		if _, err := w.decide(c); !errors.Is(err, autopilot.ErrConflict) || len(w.patches) > 0 {
 			t.Errorf("patches %v, %v; want a conflict", w.patches, err)
 		}
-	})
-}
-
-// Arming may write the status while a decision waits for the cloud. The event of our own write starts no other round.
-func TestRoundIsRepeatedAfterAConflict(t *testing.T) {
-	level.InBubble(t, func(t *testing.T) {
-		w := newWorld(t)
-		c := w.process()
-		w.run(c)
-		w.advance(21 * time.Minute)
-		if last := testutil.ToFloat64(c.meters.lastSweep); !w.armed() || float64(time.Now().Unix())-last > 6*60 {
-			t.Fatalf("armed %t, the last sweep was at %s", w.armed(), time.Unix(int64(last), 0))
-		}
-		w.raise(v1alpha1.MetricStorage)
-		w.withLock(func() {
-			w.onInstance = func() {
-				w.withLock(func() { w.onInstance = nil })
-				w.writeRap(func(rap *v1alpha1.RdsAutopilot) { rap.Status.ObservedGeneration++ })
-			}
-		})
-		w.changeRds(func(rds *otcv1.Rds) { rds.Status.Status = "ACTIVE" })
-		w.advance(time.Minute)
-		w.withLock(func() {
-			if !slices.Equal(w.patches, []string{"110"}) {
-				t.Errorf("patches %v after a minute, want one", w.patches)
-			}
-		})
 	})
 }
 
@@ -344,22 +303,6 @@ func TestRoundReturnsWhenToCheckAgain(t *testing.T) {
 		w.withLock(func() { w.inst.Status = "MODIFYING" })
 		if again := w.mustDecide(c); again != c.options.Recheck {
 			t.Errorf("a busy instance is checked again after %s", again)
-		}
-	})
-}
-
-// An Rds may have news all the time. Only a sweep reads the used space of a database without an alarm.
-func TestSweepReadsTheUsedSpaceBesideNews(t *testing.T) {
-	level.InBubble(t, func(t *testing.T) {
-		w := newWorld(t)
-		c := w.process()
-		w.settle(c)
-		w.usedGB = 95
-		c.decideMarks.setNews(database)
-		c.decideMarks.setSweep(database, w.now)
-		w.mustDecide(c)
-		if w.rap().Status.OverThresholdSince == nil {
-			t.Error("the used space was not read")
 		}
 	})
 }
