@@ -40,7 +40,6 @@ type cloudState struct {
 	onTopic          func(context.Context) error // runs while the topic is checked
 	// Unless readBefore is zero, instances can be read only from a list that began before it.
 	readBefore time.Time
-	refusals   map[string]*autopilot.RefusedError           // of changes, by instance id
 	onInstance func()                                       // runs while a round reads the instance
 	onChange   func(context.Context, v1alpha1.Change) error // runs while a round requests a change
 }
@@ -112,7 +111,7 @@ func (c cloud) ResizeList(context.Context, autopilot.Instance) ([]string, error)
 }
 
 // Change begins a job, whose id contains the new size or flavor.
-func (c cloud) Change(ctx context.Context, id string, i v1alpha1.Change) (jobID string, err error) {
+func (c cloud) Change(ctx context.Context, _ string, i v1alpha1.Change) (jobID string, err error) {
 	c.mu.Lock()
 	onChange := c.onChange
 	c.mu.Unlock()
@@ -123,9 +122,6 @@ func (c cloud) Change(ctx context.Context, id string, i v1alpha1.Change) (jobID 
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.refusals[id] != nil {
-		return "", c.refusals[id]
-	}
 	switch {
 	case c.inst.Flavor == i.To || strconv.Itoa(c.inst.VolumeGB) == i.To:
 		return "", nil
