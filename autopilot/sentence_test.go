@@ -39,17 +39,3 @@ func TestDescribeChangeNamesOutcomeAndWriter(t *testing.T) {
 		}
 	}
 }
-
-func TestTextNamesTheTimeOfTheNextCheck(t *testing.T) {
-	noon := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	for want, wait := range map[string]time.Duration{
-		"The instance is busy.": 0,
-		"The instance is busy. Next check at 2026-11-20T12:00:01Z": time.Second,
-		"The instance is busy. Next check at 2026-11-21T01:00:00Z": 13 * time.Hour,
-	} {
-		d := autopilot.Decision{Time: noon}.Decline(autopilot.ReasonInstanceBusy, wait, "The instance is busy.")
-		if d.Text() != want || d.Message != "The instance is busy." {
-			t.Errorf("after %s: %q, message %q; want %q", wait, d.Text(), d.Message, want)
-		}
-	}
-}

@@ -467,6 +467,8 @@ func rowsOfOneApply() []row {
 
 		{"patch refused half a minute ago", cases.RefusedPatch, storage(93), holds(autopilot.ReasonRefused, 30*time.Second,
 			"The Kubernetes API refuses the patch (Storage 100 → 110 GB): not on Fridays")},
+		{"cloud refused a smaller growth, and the next attempt is due", all(refused(cases.PendingVolume(time.Hour),
+			autopilot.ReasonCloudRefused), later(time.Minute)), storage(99), makes("120")},
 		{"cloud refused a flavor: sold out", refused(cases.PendingFlavor(time.Minute), autopilot.ReasonSoldOut), cpu(95),
 			stops(autopilot.ReasonSoldOut, time.Minute, "The cloud does not offer the requested size or flavor (Flavor ",
 				present+" → "+larger+"): in its words")},

@@ -4,8 +4,6 @@ package record
 
 import (
 	"slices"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -85,28 +83,6 @@ func TestFollowUpEndsAChangeByItsJob(t *testing.T) {
 	c.Jobs = map[string]autopilot.Job{"j1": {State: autopilot.JobFailed, Message: "no disk"}}
 	if f = FollowUp(c); len(f.Ended) != 1 || f.Ended[0].Refusal.Message != "no disk" {
 		t.Errorf("the failed job is not reported: %+v", f)
-	}
-}
-
-// Each failed job restarts the database, so it counts for the cooldown and the daily budget.
-func TestFailedFlavorJobsCountForCooldownAndBudget(t *testing.T) {
-	l := &loop{Case: cases.Quiet(cases.UsageAt(v1alpha1.MetricCPU, 95))}
-	l.Spec.Apply, l.NoRds = v1alpha1.ApplyCloud, true
-	l.Spec.Flavor.MaxChangesPerDay = 2
-	l.Jobs = map[string]autopilot.Job{}
-	l.apply = func(*autopilot.Case, v1alpha1.Change) *Answer {
-		job := "job " + strconv.Itoa(len(l.Jobs))
-		l.Jobs[job] = autopilot.Job{State: autopilot.JobFailed, Message: "no host"}
-		return &Answer{JobID: job}
-	}
-	l.run(t, 23*time.Hour, 5*time.Minute)
-	if got := strings.Join(l.patches, ", "); got != "12:00:00 rds.mysql.n1.4xlarge.4, 13:00:00 rds.mysql.n1.4xlarge.4" {
-		t.Errorf("requested at %s, want twice, an hour apart", got)
-	}
-	for _, ch := range l.ended {
-		if ch.Outcome != v1alpha1.OutcomeFailed {
-			t.Errorf("%+v", ch)
-		}
 	}
 }
 

@@ -172,33 +172,6 @@ func TestRevertedFlavorIsNotRequestedAgain(t *testing.T) {
 	}
 }
 
-func TestRestoredFlavorIsContestedBeforeTheAlarmIsBack(t *testing.T) {
-	for name, tc := range map[string]struct {
-		wanted string
-		want   metav1.ConditionStatus
-	}{
-		"the flavor before ours":              {"rds.mysql.n1.xlarge.4", metav1.ConditionTrue},
-		"ours":                                {"rds.mysql.n1.2xlarge.4", metav1.ConditionFalse},
-		"another flavor, which may be larger": {"rds.mysql.n1.4xlarge.4", metav1.ConditionFalse},
-	} {
-		l := &loop{Case: cases.Quiet()}
-		cases.Changed(2*time.Hour, "99.0")(&l.Case)
-		l.Catalogue, l.Wanted.Flavor, l.FlavorWriter = nil, tc.wanted, "a-gitops-tool"
-		for range 2 { // the second round no longer reads the writer
-			l.round(t)
-			c := condition(t, l.Status, v1alpha1.ConditionContested)
-			if c.Status != tc.want {
-				t.Errorf("%s: %+v", name, c)
-			}
-			const message = `Field manager "a-gitops-tool" replaced flavor rds.mysql.n1.2xlarge.4 by rds.mysql.n1.xlarge.4. The flavor stays for 7 days unless the spec changes`
-			if tc.want == metav1.ConditionTrue && c.Message != message {
-				t.Errorf("%s: %s", name, c.Message)
-			}
-			l.FlavorWriter = ""
-		}
-	}
-}
-
 func TestRefusedPatchIsReportedAndRetried(t *testing.T) {
 	refuses := true
 	l := &loop{Case: cases.Quiet(cases.StorageAt(93)), took: 3 * time.Second}

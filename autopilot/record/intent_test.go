@@ -3,7 +3,6 @@
 package record
 
 import (
-	"strconv"
 	"testing"
 	"time"
 
@@ -28,71 +27,6 @@ func notStarted(pending func(time.Duration) func(*autopilot.Case), noRds bool) a
 	at := cases.Ago(time.Minute)
 	p.Refusal = &v1alpha1.Refusal{Count: 3, Time: cases.Ago(5 * time.Minute), Reason: string(autopilot.ReasonInstanceBusy), NextTime: &at}
 	return c
-}
-
-// A change that the cloud has not started is decided again by the present alarm and the present policy.
-func TestNotStartedChangeIsDecidedAgain(t *testing.T) {
-	for _, noRds := range []bool{false, true} {
-		for _, tc := range []struct {
-			name    string
-			pending func(time.Duration) func(*autopilot.Case)
-			alarm   *autopilot.Alarm
-			alter   func(*autopilot.Case)
-			to      string // empty if nothing is requested
-		}{
-			{"disk is still full", cases.PendingVolume, new(cases.StorageAt(93)), nil, "110"},
-			{"disk is fuller", cases.PendingVolume, new(cases.StorageAt(99)), nil, "120"},
-			{"CPU is still busy", cases.PendingFlavor, new(cases.UsageAt(v1alpha1.MetricCPU, 95)), nil, "rds.mysql.n1.4xlarge.4"},
-			{"alarm has ended", cases.PendingVolume, nil, nil, ""},
-			{"another writer has grown the volume", cases.PendingVolume, new(cases.StorageAt(93)), cases.Sized(120), ""},
-			{"next attempt is not due", cases.PendingVolume, new(cases.StorageAt(93)), func(c *autopilot.Case) {
-				c.Status.Changes[0].Refusal.NextTime = autopilot.Micro(cases.Noon().Add(time.Second))
-			}, ""},
-			{"decided size is above the present cap", intendedGrowth("100", "200"), new(cases.StorageAt(93)), cases.Steps(10, 150), "110"},
-		} {
-			c := notStarted(tc.pending, noRds)
-			if tc.alter != nil {
-				tc.alter(&c)
-			}
-			if noRds {
-				c.Wanted = autopilot.Wanted{VolumeGB: c.Instance.VolumeGB, Flavor: c.Instance.Flavor}
-			}
-			if tc.alarm != nil {
-				c.Alarms = []autopilot.Alarm{*tc.alarm}
-			}
-			decidedAt := c.Status.Changes[0].DecisionTime
-			f := FollowUp(c)
-			c.Status = f.Status
-			v := verdictOf(c)
-			to := ""
-			if v.Change != nil {
-				to = v.Change.To
-				if !v.Change.DecisionTime.Equal(decidedAt) || v.Change.Refusal == nil || v.Change.Refusal.Count != 3 || !v.Change.EvidenceTime.Equal(autopilot.Micro(c.Alarms[0].Evidence.Time)) {
-					t.Errorf("%s, without an Rds %t: the intent is %+v", tc.name, noRds, v.Change)
-				}
-			}
-			want := tc.to
-			if !noRds && want != "" && c.Wanted.VolumeGB > autopilot.Gigabytes(want) && v.Change.Kind == v1alpha1.KindVolume {
-				want = strconv.Itoa(min(c.Wanted.VolumeGB, int(c.Spec.Storage.MaxGB)))
-			}
-			if to != want || len(f.Ended) > 0 && f.Ended[0].Outcome == v1alpha1.OutcomeLost {
-				t.Errorf("%s, without an Rds %t: requested %q, want %q; ended %+v", tc.name, noRds, to, want, f.Ended)
-			}
-			if c.Status = Outcome(c, v).Status; noRds && tc.alarm == nil && pendingOf(c.Status) != nil {
-				t.Errorf("%s: kept %+v", tc.name, c.Status.Changes)
-			}
-		}
-	}
-}
-
-// intendedGrowth returns an alteration as PendingVolume does, with other sizes.
-func intendedGrowth(from, to string) func(time.Duration) func(*autopilot.Case) {
-	return func(age time.Duration) func(*autopilot.Case) {
-		return func(c *autopilot.Case) {
-			c.Wanted.VolumeGB = autopilot.Gigabytes(to)
-			cases.AddPending(&c.Status, cases.PendingTo(v1alpha1.KindVolume, from, to, age))
-		}
-	}
 }
 
 // Otherwise the request in the Rds would look like one of another writer.
