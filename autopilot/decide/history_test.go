@@ -4,7 +4,6 @@ package decide
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -34,13 +33,6 @@ type simulation struct {
 	used   float64
 	cpu    float64 // vCPUs in use
 	alarms map[v1alpha1.Metric]v1alpha1.State
-	silent bool // Cloud Eye does not answer
-	// mute means that Cloud Eye is silent at times. The clock then jumps less: the percentage in a message refers to the
-	// size at that time, and only our clock tells which size that was.
-	mute   bool
-	intake v1alpha1.Intake
-	sent   []v1alpha1.Signal  // messages, which may arrive late, twice and in any order
-	usedAt map[string]float64 // GB used when a message was sent, by its id
 	old    []autopilot.Wanted // snapshots that the operator may still apply
 	events []string
 
@@ -59,7 +51,7 @@ type simulation struct {
 func newSimulation(t *rapid.T) *simulation {
 	s := &simulation{
 		t: t, now: cases.Noon(), spec: cases.Policy(), alarms: map[v1alpha1.Metric]v1alpha1.State{}, used: 50, cpu: 1,
-		grown: map[int]float64{}, asked: map[string]v1alpha1.Change{}, usedAt: map[string]float64{}, jobs: map[string]autopilot.Job{},
+		grown: map[int]float64{}, asked: map[string]v1alpha1.Change{}, jobs: map[string]autopilot.Job{},
 	}
 	switch rapid.SampledFrom([]string{"operator", "cloud", "no Rds"}).Draw(t, "applied by") {
 	case "cloud":
@@ -75,7 +67,6 @@ func newSimulation(t *rapid.T) *simulation {
 	s.wanted = autopilot.Wanted{VolumeGB: 100, Flavor: "rds.mysql.n1.large.4"}
 	s.inst = autopilot.Instance{ID: "id", Status: autopilot.StatusActive, Engine: "MySQL", Version: "8.0", Mode: "single", Zones: []string{"eu-de-01"}, VolumeGB: 100}
 	s.setFlavor("rds.mysql.n1.large.4")
-	s.mute = rapid.Bool().Draw(t, "Cloud Eye is silent at times")
 	return s
 }
 
@@ -112,7 +103,7 @@ func (s *simulation) round(killedAfter int) {
 	f := record.FollowUp(c)
 	c.Status = f.Status
 	for _, m := range watched() {
-		c.Alarms = append(c.Alarms, autopilot.Alarm{Metric: m, Signal: autopilot.SignalOf(s.intake, m)})
+		c.Alarms = append(c.Alarms, autopilot.Alarm{Metric: m})
 	}
 	v := Walk(context.Background(), &c, s.read)
 	decided := c
@@ -137,11 +128,7 @@ func (s *simulation) round(killedAfter int) {
 		return
 	}
 	if !s.noRds && !s.wanted.Includes(*v.Change) {
-		used := s.used
-		if sig := autopilot.SignalOf(s.intake, v1alpha1.MetricStorage); s.silent && sig != nil {
-			used = s.usedAt[sig.MessageID]
-		}
-		s.patch(*v.Change, used)
+		s.patch(*v.Change)
 		s.accepted = v.Change.DeepCopy()
 		s.accepted.RequestTime = autopilot.Micro(s.now)
 	}
@@ -154,34 +141,20 @@ func (s *simulation) round(killedAfter int) {
 	}
 }
 
-// read reads a fact as the loop does. While Cloud Eye is silent, the signals are the evidence. There is no resize list, and
-// no writer is known.
+// read reads a fact as the loop does. There is no resize list, and no writer is known.
 func (s *simulation) read(_ context.Context, c *autopilot.Case, f autopilot.Fact) error {
-	var unread error
-	if s.silent {
-		unread = errors.New("no answer")
-	}
-	measured := func(m v1alpha1.Metric, e autopilot.Evidence) error {
-		if s.silent {
-			e = autopilot.Evidence{}
-		}
-		c.SetEvidence(m, e, unread)
-		return unread
-	}
 	switch f {
 	case alarmState:
 		c.Alarms = slices.Clone(c.Alarms)
 		for i := range c.Alarms {
-			if !s.silent {
-				c.Alarms[i].State = s.alarms[c.Alarms[i].Metric]
-			}
+			c.Alarms[i].State = s.alarms[c.Alarms[i].Metric]
 		}
-		return unread
 	case usedSpace:
 		s.followReadOnly(c)
-		return measured(v1alpha1.MetricStorage, autopilot.Evidence{Time: s.now, UsedGB: s.used})
+		c.SetEvidence(v1alpha1.MetricStorage, autopilot.Evidence{Time: s.now, UsedGB: s.used}, nil)
 	case usage:
-		return measured(v1alpha1.MetricCPU, autopilot.Evidence{Time: s.now, Percent: s.percent(v1alpha1.MetricCPU)})
+		percent := min(100, 100*s.cpu/float64(max(1, s.inst.VCPUs)))
+		c.SetEvidence(v1alpha1.MetricCPU, autopilot.Evidence{Time: s.now, Percent: percent}, nil)
 	case catalogue:
 		c.Catalogue = cases.Catalogue()
 	case place:
@@ -194,7 +167,6 @@ func (s *simulation) read(_ context.Context, c *autopilot.Case, f autopilot.Fact
 func (s *simulation) followReadOnly(c *autopilot.Case) {
 	size := s.inst.VolumeGB
 	switch {
-	case s.silent:
 	case s.used >= autopilot.ReadOnlyAt(size):
 		c.Status.ReadOnly = &v1alpha1.ReadOnly{SinceTime: *autopilot.Seconds(s.now)}
 	case s.used <= 0.87*float64(size): // the volumes are smaller than 1000 GB
@@ -256,11 +228,7 @@ func (s *simulation) requestFromCloud(i v1alpha1.Change, killedAfter int) record
 	case "is silent":
 		a.Reason, a.Message = autopilot.CloudUnreachable, "no answer"
 	default:
-		used := s.used
-		if sig := autopilot.SignalOf(s.intake, v1alpha1.MetricStorage); s.silent && sig != nil {
-			used = s.usedAt[sig.MessageID]
-		}
-		s.checkChange(i, used)
+		s.checkChange(i)
 		job := fmt.Sprint("job ", len(s.jobs)+1)
 		s.jobs[job], s.running = autopilot.Job{}, i.DeepCopy()
 		s.running.JobID, s.inst.Status = job, "MODIFYING"
@@ -295,20 +263,13 @@ func watched() []v1alpha1.Metric {
 	return []v1alpha1.Metric{v1alpha1.MetricStorage, v1alpha1.MetricCPU}
 }
 
-func (s *simulation) percent(m v1alpha1.Metric) float64 {
-	if m == v1alpha1.MetricStorage {
-		return 100 * s.used / float64(s.inst.VolumeGB)
-	}
-	return min(100, 100*s.cpu/float64(max(1, s.inst.VCPUs)))
-}
-
-// patch writes the intent into the Rds. usedGB is the used space that led to a new size.
-func (s *simulation) patch(i v1alpha1.Change, usedGB float64) {
+// patch writes the intent into the Rds.
+func (s *simulation) patch(i v1alpha1.Change) {
 	s.old = append(s.old, s.wanted)
 	if i.Kind == v1alpha1.KindVolume && autopilot.Gigabytes(i.To) <= s.wanted.VolumeGB {
 		s.fail("volume patched from %d to %s", s.wanted.VolumeGB, i.To)
 	}
-	if s.checkChange(i, usedGB); i.Kind == v1alpha1.KindVolume {
+	if s.checkChange(i); i.Kind == v1alpha1.KindVolume {
 		s.wanted.VolumeGB = autopilot.Gigabytes(i.To)
 	} else {
 		s.wanted.Flavor = i.To
@@ -316,7 +277,7 @@ func (s *simulation) patch(i v1alpha1.Change, usedGB float64) {
 }
 
 // checkChange fails if a requested change is smaller, past the cap, or a second one for the same evidence.
-func (s *simulation) checkChange(i v1alpha1.Change, usedGB float64) {
+func (s *simulation) checkChange(i v1alpha1.Change) {
 	if i.Kind == v1alpha1.KindVolume {
 		to := autopilot.Gigabytes(i.To)
 		if to <= s.inst.VolumeGB {
@@ -326,11 +287,11 @@ func (s *simulation) checkChange(i v1alpha1.Change, usedGB float64) {
 			s.fail("volume patched to %d, past %d", to, s.spec.Storage.MaxGB)
 		}
 		for size, used := range s.grown {
-			if used >= usedGB && size < to && s.inst.VolumeGB >= size {
-				s.fail("%.1f GB led to %d GB, and once the volume had them, %.1f GB led to %d GB", used, size, usedGB, to)
+			if used >= s.used && size < to && s.inst.VolumeGB >= size {
+				s.fail("%.1f GB led to %d GB, and once the volume had them, %.1f GB led to %d GB", used, size, s.used, to)
 			}
 		}
-		s.grown[to] = max(s.grown[to], usedGB)
+		s.grown[to] = max(s.grown[to], s.used)
 		return
 	}
 	from, _ := flavors.Find(cases.Catalogue(), s.inst.Flavor)
@@ -365,7 +326,7 @@ func (s *simulation) applyEvent() {
 	s.now = s.now.Add(time.Duration(rapid.IntRange(10, 1200).Draw(s.t, "seconds")) * time.Second)
 	switch rapid.SampledFrom([]string{
 		"round", "round", "round", "round", "killed", "operator", "operator", "old snapshot", "fills", "load", "alarm", "clears", "another writer",
-		"autoscaling", "busy", "clock", "job ends", "job ends", "free", "message", "message", "old message", "silence",
+		"autoscaling", "busy", "clock", "job ends", "job ends", "free",
 	}).Draw(s.t, "what") {
 	case "round":
 		s.round(3)
@@ -396,15 +357,6 @@ func (s *simulation) applyEvent() {
 		m := rapid.SampledFrom(watched()).Draw(s.t, "metric")
 		s.alarms[m] = v1alpha1.StateOK
 		s.logf("Cloud Eye reports ok for %s", m)
-	case "silence":
-		s.silent = s.mute && !s.silent
-		s.logf("Cloud Eye answers: %t", !s.silent)
-	case "message":
-		s.send()
-	case "old message":
-		if len(s.sent) > 0 {
-			s.deliver(rapid.SampledFrom(s.sent).Draw(s.t, "which"))
-		}
 	case "another writer":
 		s.wanted.VolumeGB = 10 * rapid.IntRange(4, 60).Draw(s.t, "GB/10")
 		s.wanted.Flavor = rapid.SampledFrom(cases.Catalogue()).Draw(s.t, "flavor").Code
@@ -425,51 +377,8 @@ func (s *simulation) applyEvent() {
 		}
 		s.logf("the instance is in %s, with %.1f GB used", s.inst.Status, s.used)
 	case "clock":
-		most := 3600
-		if s.mute {
-			most = int(autopilot.ClockSkew.Seconds())
-		}
-		s.now = s.now.Add(time.Duration(rapid.IntRange(-most, most).Draw(s.t, "jump")) * time.Second)
+		s.now = s.now.Add(time.Duration(rapid.IntRange(-3600, 3600).Draw(s.t, "jump")) * time.Second)
 		s.logf("the clock has jumped")
-	}
-	s.checkStatus()
-}
-
-// send creates a message of an alarm or of its end. It arrives now, later or never.
-func (s *simulation) send() {
-	at := *autopilot.Micro(s.now)
-	sig := v1alpha1.Signal{
-		Metric: rapid.SampledFrom(watched()).Draw(s.t, "metric"), State: rapid.SampledFrom([]v1alpha1.State{v1alpha1.StateAlarm, v1alpha1.StateAlarm, v1alpha1.StateOK}).Draw(s.t, "state"),
-		AlarmTime: at, DatapointTime: &at, MessageID: fmt.Sprint("message ", len(s.sent)+1),
-	}
-	sig.ValuePercent = strconv.FormatFloat(s.percent(sig.Metric), 'f', -1, 64)
-	s.sent, s.usedAt[sig.MessageID] = append(s.sent, sig), s.used
-	if rapid.Bool().Draw(s.t, "arrives") {
-		s.deliver(sig)
-		return
-	}
-	s.logf("%s (%s of %s) is on its way", sig.MessageID, sig.State, sig.Metric)
-}
-
-func (s *simulation) deliver(sig v1alpha1.Signal) {
-	in, admission := autopilot.AddSignal(s.intake, sig)
-	s.intake = in
-	s.logf("%s of %s arrives, %s of %s at %.4s %%: %s", sig.MessageID, sig.AlarmTime.Format("15:04"), sig.State, sig.Metric, sig.ValuePercent,
-		[]string{"stored", "known", "older than what is stored"}[admission])
-}
-
-// checkStatus fails if the status keeps more than its limits.
-func (s *simulation) checkStatus() {
-	volumes, changes := 0, 0
-	for _, ch := range s.status.Changes {
-		if ch.Kind == v1alpha1.KindVolume {
-			volumes++
-		} else {
-			changes++
-		}
-	}
-	if volumes > 10 || changes > 10 || len(s.status.Decisions) > 20 {
-		s.fail("%d volume changes, %d flavor changes, %d decisions kept", volumes, changes, len(s.status.Decisions))
 	}
 }
 

@@ -39,12 +39,9 @@ func TestPlanNamesTheFirstGuardAndTheDecisionAtTheThreshold(t *testing.T) {
 		alter func(*Plan)
 		want  string // lines of the plan that follow one another
 	}{
-		"storage below the threshold would grow at it": {func(*Plan) {}, "\nstorage: nothing (BelowThreshold). Storage stays at 100 GB: 42.0 % used"},
-		"at the threshold":                          {func(*Plan) {}, "\n  At 85 %: GrowVolume 100 → 110 (AlarmInForce). Storage 100 → 110 GB"},
 		"a full volume grows now":                   {used(92), "\nstorage: GrowVolume 100 → 110 (AlarmInForce). Storage 100 → 110 GB: 92.0 % used, alarm at 85 %\n\ncpu:"},
 		"a threshold that is no whole number of GB": {func(p *Plan) { p.Instance.VolumeGB, p.Wanted.VolumeGB = 80, 80 }, "\n  At 81 %: GrowVolume 80 → 90 (AlarmInForce)"},
 		"without data":                              {func(p *Plan) { p.Evidence = nil }, "\nstorage: nothing (NoData)."},
-		"CPU at the threshold":                      {func(*Plan) {}, "\n  At 90 %: ChangeFlavor rds.mysql.n1.2xlarge.4 → rds.mysql.n1.4xlarge.4 (AlarmInForce)."},
 		"candidates behind a pending change":        {func(p *Plan) { p.Wanted.Flavor = "rds.mysql.n1.4xlarge.4" }, "(ChangePending)."},
 		"candidates are listed while autopilot is off": {func(p *Plan) { p.Off = autopilot.Off{Reason: autopilot.ReasonNotEnabled, Message: "The mode is Off"} },
 			"\ncpu: nothing (NotEnabled). The mode is Off\n  Not met: "},
