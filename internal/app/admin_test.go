@@ -6,8 +6,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
-
-	"github.com/prometheus/client_golang/prometheus"
 )
 
 // The status page serves only paths that no other handler has. Without a page, these return 404.
@@ -33,27 +31,6 @@ func TestAdminServesPageBesideMetricsAndProbes(t *testing.T) {
 			if w.Code != want {
 				t.Errorf("GET %s: %d, want %d", c.path, w.Code, want)
 			}
-		}
-	}
-}
-
-// broken is a collector that panics.
-type broken struct{ desc *prometheus.Desc }
-
-func (b broken) Describe(ch chan<- *prometheus.Desc) { ch <- b.desc }
-func (broken) Collect(chan<- prometheus.Metric)      { panic("a broken object") }
-
-// The registry collects in goroutines of its own, and turns a panic into an error.
-func TestPanicOfACollectorFailsOnlyTheScrape(t *testing.T) {
-	t.Parallel()
-	reg := registry("v1")
-	reg.MustRegister(broken{prometheus.NewDesc("rds_autopilot_broken", "b", nil, nil)})
-	h := admin(reg, func() bool { return true }, nil).Handler
-	for path, want := range map[string]int{"/metrics": http.StatusInternalServerError, "/healthz": http.StatusOK} {
-		w := httptest.NewRecorder()
-		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
-		if w.Code != want {
-			t.Errorf("%s: %d, want %d: %s", path, w.Code, want, w.Body)
 		}
 	}
 }

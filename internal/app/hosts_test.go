@@ -14,7 +14,6 @@ type regionOfCloud struct{ region, smn string }
 func (w *regionOfCloud) Region() string  { return w.region }
 func (w *regionOfCloud) SMNHost() string { return w.smn }
 
-// projectOfCloud is a cloud whose project is empty before the first login.
 func TestHostsFollowTheCatalogueAndTheRegion(t *testing.T) {
 	const ch2 = "smn.eu-ch2.sc.otc.t-systems.com"
 	override := map[string]string{"smn": "https://proxy.example"}
@@ -48,15 +47,5 @@ func TestHostsFollowTheCatalogueAndTheRegion(t *testing.T) {
 				t.Errorf("confirmed at %v, %v; want %s", got, err, tc.confirm)
 			}
 		})
-	}
-}
-
-func TestHostsOfCertificatesChangeOnceTheCatalogueIsKnown(t *testing.T) {
-	c := &regionOfCloud{region: "eu-xx"}
-	hosts := CertHosts(Options{}, c)
-	before := hosts()[0]
-	c.smn = "smn.cloud.example"
-	if after := hosts()[0]; before != "smn.eu-xx.otc.t-systems.com" || after != "smn.cloud.example" {
-		t.Errorf("%s, then %s", before, after)
 	}
 }
