@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -101,13 +100,6 @@ func (b *tab) observe(event any) {
 			record("a request to %s", e.Request.URL)
 		}
 	}
-}
-
-// ignoreFaults removes the recorded faults that contain a text.
-func (b *tab) ignoreFaults(text string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.faults = slices.DeleteFunc(b.faults, func(f string) bool { return strings.Contains(f, text) })
 }
 
 // do runs actions, and fails the test if one fails.

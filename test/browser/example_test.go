@@ -84,24 +84,15 @@ func (f *fleet) addOrders() {
 	for _, g := range ordersGrowths() {
 		from, to := fmt.Sprint(g.fromGB), fmt.Sprint(g.toGB)
 		changes = append(changes, change("Volume", from, to, "storage", fmt.Sprintf("%.1f", g.percent), g.age-6*time.Minute))
-		decisions = append(decisions,
-			decision("storage", "GrowVolume", "AlarmInForce", fmt.Sprintf("Storage %s → %s GB: %.1f %% used, alarm at %d %%",
-				from, to, g.percent, autopilot.Threshold(g.fromGB, 90)), g.age-2*time.Minute),
-			decision("storage", "None", "ChangePending", fmt.Sprintf("Storage %s → %s GB is in progress. Next check in "+
-				"30 seconds", from, to), g.age-3*time.Minute))
+		decisions = append(decisions, decision("storage", "GrowVolume", "AlarmInForce",
+			fmt.Sprintf("Storage %s → %s GB: %.1f %% used, alarm at %d %%", from, to, g.percent, autopilot.Threshold(g.fromGB, 90)),
+			g.age-2*time.Minute))
 		size = g.toGB
 	}
 	slices.Reverse(changes)
 	slices.Reverse(decisions)
 	measured := 100 * ordersUsedGB(noon().Add(-11*time.Minute)) / float64(size)
-	f.add("shop", "orders", ordersTo, size, 500, measured, object{"changes": changes, "decisions": decisions,
-		"conditions": []object{
-			condition("Ready", "True", "Armed", "3 alarm rules exist and the subscription is confirmed", 400*time.Hour),
-			condition("Armed", "True", "Armed", "3 alarm rules exist and the subscription is confirmed", 400*time.Hour),
-			condition("Progressing", "False", "NoChangePending", "No change is in progress", 2*time.Hour),
-			condition("Limited", "False", "WithinCaps", "Within limits", 400*time.Hour),
-			condition("Contested", "False", "Uncontested", "No other writer reverts the autopilot's changes", 400*time.Hour),
-		}})
+	f.add("shop", "orders", ordersTo, size, 500, measured, object{"changes": changes, "decisions": decisions})
 }
 
 // exampleFleet returns a fleet in which the states occur, with n databases.
@@ -134,12 +125,6 @@ func exampleFleet(t *testing.T, n int) *fleet {
 	f.add("search", "logs", "rds.mysql.n1.large.4", 80, 80, 97.4, object{
 		"conditions": []object{armed}, "readOnly": object{"sinceTime": before(25 * time.Minute)},
 	})
-	f.add("core", "gateway", "rds.mysql.n1.large.2", 100, 400, 52, object{
-		"conditions": []object{armed, condition("Contested", "True", "Contested", "Field manager \"flux\" reset the flavor from "+
-			"rds.mysql.n1.xlarge.2 to rds.mysql.n1.large.2. Remove spec.flavorref from the file in Git", 50*time.Minute)},
-	})
-	f.add("lab", "sandbox", "rds.mysql.n1.large.2", 40, 200, 20, object{"effectiveMode": "Off",
-		"conditions": []object{condition("Armed", "False", "NotEnabled", "The mode is Off", 500*time.Hour)}})
 	names := []string{"accounts", "audit", "catalogue", "mail", "media", "payments", "reviews", "sessions"}
 	for i := len(f.all); i < n; i++ {
 		status := object{}

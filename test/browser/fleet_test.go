@@ -38,10 +38,8 @@ func before(d time.Duration) string { return noon().Add(-d).Format("2006-01-02T1
 // add adds an armed database with this flavor, size, cap and used space, and then the given fields of its status.
 func (f *fleet) add(namespace, name, flavor string, gb, maxGB int, usedPercent float64, status object) {
 	f.t.Helper()
-	rule := func(metric string, threshold int) object {
-		return object{"metric": metric, "alarmID": "al17" + metric, "thresholdPercent": threshold, "state": "ok"}
-	}
-	threshold := autopilot.Threshold(gb, 90)
+	alarms := alarmOf("", 0, 0)
+	alarms["rules"].([]object)[0]["thresholdPercent"] = autopilot.Threshold(gb, 90)
 	all := object{
 		"effectiveMode": "Auto",
 		"instance": object{
@@ -49,7 +47,7 @@ func (f *fleet) add(namespace, name, flavor string, gb, maxGB int, usedPercent f
 			"vcpus": 4, "memoryGB": 16,
 		},
 		"conditions": []object{condition("Armed", "True", "Armed", "3 alarm rules exist", 72*time.Hour)},
-		"alarms":     object{"rules": []object{rule("storage", threshold), rule("cpu", 90), rule("memory", 90)}},
+		"alarms":     alarms,
 		"intake": object{"signals": []object{{
 			"metric": "storage", "alarmID": "al17storage", "state": "ok", "valuePercent": fmt.Sprintf("%.1f", usedPercent),
 			"datapointTime": before(11 * time.Minute), "alarmTime": before(10 * time.Minute), "messageID": "4f9c1e2a7b8d",
@@ -102,7 +100,7 @@ func decision(metric, action, reason, message string, age time.Duration) object 
 	}
 }
 
-// alarmOf returns the rules with one in force.
+// alarmOf returns the rules with one in force. With an empty metric, none is.
 func alarmOf(metric string, threshold int, age time.Duration) object {
 	rules := []object{}
 	for _, m := range []string{"storage", "cpu", "memory"} {

@@ -196,15 +196,3 @@ func TestPageRefreshesAndKeepsWhatTheReaderDoes(t *testing.T) {
 	}
 	b.checkAccessibility("a service that fails")
 }
-
-func TestUnknownDatabaseSaysSo(t *testing.T) {
-	t.Parallel()
-	address, host := serve(t, exampleFleet(t, 8))
-	b := open(t, "light", host)
-	b.do(chromedp.Navigate(address+"/#/shop/none"), chromedp.WaitVisible(`.notice`))
-	if got := b.text(".notice"); !strings.Contains(got, "watches no database of this name") {
-		t.Errorf("the notice is %q", got)
-	}
-	b.checkAccessibility("an unknown database")
-	b.ignoreFaults("404")
-}

@@ -46,16 +46,6 @@ func tool(t *testing.T, name string) string {
 	return path
 }
 
-// newShell starts a world with the service, which gets the flags.
-func newShell(t *testing.T, flags ...string) *shell {
-	t.Helper()
-	s := newWorld(t)
-	if _, err := s.world.Serve(t.Context(), flags...); err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
 var worlds world.Shared
 
 // newWorld starts a world without the service. The cloud has an instance named my-rds, whose storage is in alarm as soon

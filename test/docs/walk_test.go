@@ -150,6 +150,9 @@ func (r *reader) recommends(t *testing.T) {
 	t.Helper()
 	r.waitFor(t, `kubectl -n shop get rap my-rds -o jsonpath='{.status.effectiveMode} {.status.decisions[0].reason}: {.status.decisions[0].message}'`,
 		"Recommend Recommend: Storage 40 → 50 GB")
+	r.waitFor(t, "kubectl -n shop get rap", "NAME MODE ARMED VOLUME MAX FLAVOR LAST CHANGE LAST DECISION AGE",
+		"my-rds Recommend True 40 GB 200 GB rds.mysql.n1.medium.4 Recommend (storage)")
+	r.waitFor(t, "kubectl -n shop get rds", "NAME ENGINE VERSION VOLUME FLAVOR STATUS AGE", "my-rds MySQL 8.0 40 rds.mysql.n1.medium.4 ACTIVE")
 	if size := r.must(t, "kubectl -n shop get rds my-rds -o jsonpath={.spec.volumesize}"); size != "40" {
 		t.Errorf("the Rds requests %s GB in mode Recommend", size)
 	}
