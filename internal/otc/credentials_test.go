@@ -23,7 +23,7 @@ import (
 	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
 )
 
-// mountSecret writes clouds.yaml as kubelet mounts a Secret: a new folder each time, and a link that is swapped.
+// mountSecret writes clouds.yaml as kubelet mounts a Secret: another file of that name each time.
 func mountSecret(t *testing.T, dir string, env []string) {
 	t.Helper()
 	get := lookUpIn(env)
@@ -35,19 +35,8 @@ func mountSecret(t *testing.T, dir string, env []string) {
 		auth += fmt.Sprintf("%s: %q, ", key, get(variable))
 	}
 	text := fmt.Sprintf("clouds: {otc: {region_name: %q, auth: {%s}}}\n", get("OS_REGION_NAME"), auth)
-	version, err := os.MkdirTemp(dir, "..version")
-	if err != nil {
-		t.Fatal(err)
-	}
-	next := filepath.Join(dir, "..next")
-	if err := errors.Join(
-		os.WriteFile(filepath.Join(version, "clouds.yaml"), []byte(text), 0o600),
-		os.Symlink(version, next), os.Rename(next, filepath.Join(dir, "..data")),
-	); err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(dir, "clouds.yaml")
-	if err := os.Symlink(filepath.Join("..data", "clouds.yaml"), file); err != nil && !errors.Is(err, os.ErrExist) {
+	file, next := filepath.Join(dir, "clouds.yaml"), filepath.Join(dir, "next")
+	if err := errors.Join(os.WriteFile(next, []byte(text), 0o600), os.Rename(next, file)); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("OS_CLIENT_CONFIG_FILE", file) // the SDK reads the variables of the process

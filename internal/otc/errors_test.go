@@ -26,18 +26,12 @@ func TestSuccessfulStatusWithoutResultIsAnError(t *testing.T) {
 		err  string
 	}{
 		"the key":                   {subscribe, `{"request_id":"r","subscription_urn":"urn:s"}`, ""},
-		"the key and a code":        {subscribe, `{"code":"SMN.0190","message":"It exists","subscription_urn":"urn:s"}`, ""},
 		"a code alone":              {subscribe, `{"request_id":"r","code":"SMN.0012","message":"The endpoint is invalid"}`, "smn Subscribe: 200 SMN.0012 The endpoint is invalid"},
-		"neither key nor code":      {subscribe, `{"request_id":"r"}`, "smn Subscribe: the reply contains no subscription_urn"},
 		"a list after other things": {rules, `{"meta_data":{"count":0},"metric_alarms":[]}`, ""},
 		"no list":                   {rules, `{"meta_data":{"count":0}}`, "ces ListRules: the reply contains no metric_alarms"},
-		"no object":                 {rules, `["metric_alarms"]`, "ces ListRules: the reply is not a JSON object: json: cannot unmarshal array into Go value of type map[string]json.RawMessage"},
 		"a list that is cut off":    {rules, `{"metric_alarms":[{"alarm_id":"al1"}`, "ces ListRules: the reply is not a JSON object: unexpected end of JSON input"},
-		"empty":                     {rules, ``, "ces ListRules: the reply is not a JSON object: unexpected end of JSON input"},
 		"too large":                 {rules, `{"metric_alarms":[` + strings.Repeat(" ", replyLimit) + `]}`, "ces ListRules: the reply is too large"},
-		"cut off before the list":   {rules, `{"meta_data":{"count`, "ces ListRules: the reply is not a JSON object: unexpected end of JSON input"},
 		"no key is expected":        {modify, ``, ""},
-		"a code of success":         {modify, `{"code":"200","message":"success"}`, ""},
 		"a code of failure":         {modify, `{"code":"ces.0007","message":"Internal error"}`, "ces ModifyRule: 200 ces.0007 Internal error"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -59,26 +53,18 @@ func TestErrorRepliesOfAllServicesAreParsed(t *testing.T) {
 		code, message string
 		is            []error
 	}{
-		"SMN":                          {404, `{"request_id":"r","code":"SMN.0006","message":"Topic not found"}`, "SMN.0006", "Topic not found", []error{ErrNotFound}},
-		"SMN, quota":                   {403, `{"request_id":"r","code":"SMN.0004","message":"too many"}`, "SMN.0004", "too many", []error{ErrQuota}},
-		"SMN, quota of subscriptions":  {403, `{"request_id":"r","code":"SMN.0007","message":"too many"}`, "SMN.0007", "too many", []error{ErrQuota}},
-		"SMN, quota of its other code": {403, `{"request_id":"r","code":"SMN.0078","message":"too many"}`, "SMN.0078", "too many", []error{ErrQuota}},
-		"SMN, with 200":                {200, `{"request_id":"r","code":"SMN.0190","message":"It exists"}`, "SMN.0190", "It exists", nil},
-		"CES v1, gone, with 200":       {200, `{"http_code":"404","message":{"details":"gone","code":"ces.0016"}}`, "ces.0016", "gone", []error{ErrNotFound}},
-		"RDS, with 202":                {202, `{"error_code":"DBS.200316","error_msg":"full"}`, "DBS.200316", "full", nil},
-		"CES v1":                       {403, `{"http_code":"403","message":{"details":"Forbidden by policy","code":"403"}}`, "403", "Forbidden by policy", nil},
-		"CES v1, number":               {400, `{"http_code":400,"message":{"details":"gone","code":"ces.0016"}}`, "ces.0016", "gone", []error{ErrNotFound}},
-		"CES v1, quota":                {403, `{"http_code":"403","message":{"details":"full","code":"ces.0018"}}`, "ces.0018", "full", []error{ErrQuota}},
-		"CES v2":                       {500, `{"error_code":"ces.0016","error_msg":"no rule","request_id":"r"}`, "ces.0016", "no rule", []error{ErrNotFound}},
-		"RDS":                          {400, `{"error_code":"DBS.280404","error_msg":"bad id"}`, "DBS.280404", "bad id", nil},
-		"RDS, old":                     {409, `{"errCode":"RDS.0010","externalMessage":"busy"}`, "RDS.0010", "busy", nil},
-		"IAM":                          {401, `{"error":{"code":401,"message":"wrong password","title":"Unauthorized"}}`, "401", "wrong password", []error{ErrCredentials}},
-		"gateway":                      {401, `{"error_code":"APIGW.0301","error_msg":"Incorrect IAM authentication information"}`, "APIGW.0301", "Incorrect IAM authentication information", []error{ErrCredentials}},
-		"too many":                     {429, `{"error_code":"APIGW.0308","error_msg":"throttled"}`, "APIGW.0308", "throttled", []error{ErrUnavailable}},
-		"a proxy's page":               {502, `<html>Bad Gateway</html>`, "", "bad gateway", []error{ErrUnavailable}},
-		"nothing":                      {503, ``, "", "service unavailable", []error{ErrUnavailable}},
-		"an odd document":              {500, `[1,2]`, "", "internal server error", []error{ErrUnavailable}},
-		"odd types":                    {500, `{"code":{"a":1},"message":7,"error":"x","error_msg":"kept"}`, "", "kept", []error{ErrUnavailable}},
+		"SMN":                    {404, `{"request_id":"r","code":"SMN.0006","message":"Topic not found"}`, "SMN.0006", "Topic not found", []error{ErrNotFound}},
+		"SMN, quota":             {403, `{"request_id":"r","code":"SMN.0004","message":"too many"}`, "SMN.0004", "too many", []error{ErrQuota}},
+		"CES v1, gone, with 200": {200, `{"http_code":"404","message":{"details":"gone","code":"ces.0016"}}`, "ces.0016", "gone", []error{ErrNotFound}},
+		"RDS, with 202":          {202, `{"error_code":"DBS.200316","error_msg":"full"}`, "DBS.200316", "full", nil},
+		"CES v1, quota":          {403, `{"http_code":"403","message":{"details":"full","code":"ces.0018"}}`, "ces.0018", "full", []error{ErrQuota}},
+		"CES v2":                 {500, `{"error_code":"ces.0016","error_msg":"no rule","request_id":"r"}`, "ces.0016", "no rule", []error{ErrNotFound}},
+		"RDS, old":               {409, `{"errCode":"RDS.0010","externalMessage":"busy"}`, "RDS.0010", "busy", nil},
+		"IAM":                    {401, `{"error":{"code":401,"message":"wrong password","title":"Unauthorized"}}`, "401", "wrong password", []error{ErrCredentials}},
+		"too many":               {429, `{"error_code":"APIGW.0308","error_msg":"throttled"}`, "APIGW.0308", "throttled", []error{ErrUnavailable}},
+		"a proxy's page":         {502, `<html>Bad Gateway</html>`, "", "bad gateway", []error{ErrUnavailable}},
+		"an odd document":        {500, `[1,2]`, "", "internal server error", []error{ErrUnavailable}},
+		"odd types":              {500, `{"code":{"a":1},"message":7,"error":"x","error_msg":"kept"}`, "", "kept", []error{ErrUnavailable}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
