@@ -4,6 +4,7 @@ package k8s
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -14,20 +15,6 @@ import (
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/internal/shorten"
 )
-
-func TestErrorIsShortWhenTheRefusalIsLong(t *testing.T) {
-	long := errors.New(strings.Repeat("not on Fridays\n", 5000))
-	err := wrapError(apierrors.NewForbidden(schema.GroupResource{Resource: "rdss"}, "a", long), "patch %s", "a")
-	refusal, refused := errors.AsType[*autopilot.RefusedError](err)
-	if !refused || !apierrors.IsForbidden(err) {
-		t.Fatalf("%.200v", err)
-	}
-	for _, text := range []string{err.Error(), refusal.Message} {
-		if len(text) > 2*shorten.Limit || !strings.Contains(text, "not on Fridays not on") {
-			t.Errorf("%d bytes: %.200s", len(text), text)
-		}
-	}
-}
 
 func TestWrapErrorReturnsTheDomainsErrors(t *testing.T) {
 	kind := schema.GroupResource{Resource: "rdss"}
@@ -49,6 +36,10 @@ func TestWrapErrorReturnsTheDomainsErrors(t *testing.T) {
 		refusal, refused := errors.AsType[*autopilot.RefusedError](err)
 		if errors.Is(err, autopilot.ErrGone) != tc.gone || errors.Is(err, autopilot.ErrConflict) != tc.changed || refused != tc.refused {
 			t.Errorf("%s: %v, refusal %v", name, err, refusal)
+		}
+		long := wrapError(fmt.Errorf("%w: %s", tc.err, strings.Repeat("not on Fridays\n", 5000)), "patch %s", "a").Error()
+		if len(long) > 2*shorten.Limit || strings.Contains(long, "\n") {
+			t.Errorf("%s: %d bytes: %.200s", name, len(long), long)
 		}
 		if !errors.Is(err, autopilot.ErrKubernetes) || !errors.Is(err, tc.err) || strings.Count(err.Error(), tc.err.Error()) != 1 {
 			t.Errorf("%s: %v", name, err)

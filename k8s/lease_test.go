@@ -14,7 +14,6 @@ import (
 	"go.uber.org/zap"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 
 	simkube "github.com/mcsps/rds-autopilot/test/sim/kube"
@@ -131,31 +130,6 @@ func TestLeaderStopsBeforeItsLeaseExpiresWhenItIsCutOff(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestLeaderStopsWhenAnotherHoldsItsLease(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		server := newLeases(t)
-		c, _ := server.connect(t)
-		defer c.Close()
-		l := lead(t.Context(), c, Lease{}, nil)
-		<-l.begun
-		const stolen = `{"spec":{"holderIdentity":"someone-else","leaseDurationSeconds":3600}}`
-		if _, err := server.Patch(t.Context(), self, types.MergePatchType, []byte(stolen), metav1.PatchOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		if err := <-l.outcome; !errors.Is(err, ErrLeaseLost) || l.leading.Load() {
-			t.Errorf("Lead returns %v, and it leads: %t", err, l.leading.Load())
-		}
-
-		ctx, cancel := context.WithCancel(t.Context())
-		waiting := lead(ctx, c, Lease{}, nil)
-		time.Sleep(time.Minute)
-		cancel()
-		if err := <-waiting.outcome; err != nil || len(waiting.begun) > 0 {
-			t.Errorf("one that ends before it leads: %v, led %d times", err, len(waiting.begun))
-		}
-	})
 }
 
 // Lead waits for its work in a way that stops the clock of a bubble, so this test is in real time.

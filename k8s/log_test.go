@@ -3,8 +3,6 @@
 package k8s
 
 import (
-	"context"
-	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -28,15 +26,5 @@ func TestLibraryLogHidesAnswers(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("log at %s (-want +got):\n%s", level, diff)
 		}
-	}
-}
-
-func TestLibraryLogDropsCanceledRequests(t *testing.T) {
-	core, seen := observer.New(zap.InfoLevel)
-	log := libraryLog(zap.New(core)).WithValues("a", "b")
-	log.Error(fmt.Errorf("get: %w", context.Canceled), "at shutdown")
-	log.Error(context.DeadlineExceeded, "too slow")
-	if all := seen.All(); len(all) != 1 || all[0].Message != "too slow" || len(all[0].Context) != 2 {
-		t.Errorf("log %+v, want one line with both fields", all)
 	}
 }

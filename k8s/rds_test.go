@@ -10,13 +10,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"go.uber.org/zap"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
-	"github.com/mcsps/rds-autopilot/k8s"
 	autopilotv1 "github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -73,13 +71,11 @@ func TestPatchRdsReturnsConflictWhenTheRdsHasChanged(t *testing.T) {
 		alter  func(read *autopilot.Target)
 		want   error
 	}{
-		"another size":                        {size, func(read *autopilot.Target) { read.Wanted.VolumeGB = 60 }, autopilot.ErrConflict},
-		"another flavor":                      {flavor, func(read *autopilot.Target) { read.Wanted.Flavor = "rds.mysql.c2.small" }, autopilot.ErrConflict},
-		"another object of that name, size":   {size, anotherObject, autopilot.ErrConflict},
-		"another object of that name, flavor": {flavor, anotherObject, autopilot.ErrConflict},
-		"another instance, size":              {size, anotherInstance, autopilot.ErrConflict},
-		"another instance, flavor":            {flavor, anotherInstance, autopilot.ErrConflict},
-		"no such object":                      {size, func(read *autopilot.Target) { read.Name = "nobody" }, autopilot.ErrGone},
+		"another size":                      {size, func(read *autopilot.Target) { read.Wanted.VolumeGB = 60 }, autopilot.ErrConflict},
+		"another flavor":                    {flavor, func(read *autopilot.Target) { read.Wanted.Flavor = "rds.mysql.c2.small" }, autopilot.ErrConflict},
+		"another object of that name, size": {size, anotherObject, autopilot.ErrConflict},
+		"another instance, size":            {size, anotherInstance, autopilot.ErrConflict},
+		"no such object":                    {size, func(read *autopilot.Target) { read.Name = "nobody" }, autopilot.ErrGone},
 	} {
 		before := k.stored(t, "shop").GetResourceVersion()
 		read := *rds
@@ -107,19 +103,12 @@ func TestPatchRdsReturnsARefusalWhenTheSchemaRefusesTheSize(t *testing.T) {
 func TestClusterIDIsTheUIDOfTheSystemNamespace(t *testing.T) {
 	t.Parallel()
 	k := newKube(t)
-	own, err := k8s.Connect(t.Context(), k.admin, k8s.Options{Version: "test", SystemNamespace: k.namespace, Own: k.namespace, Log: zap.NewNop()})
+	object, err := k.as(t, schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).Get(t.Context(), "kube-system", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(own.Close)
-	for namespace, c := range map[string]*k8s.Cluster{"kube-system": k.connect(t), k.namespace: own} {
-		object, err := k.as(t, schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).Get(t.Context(), namespace, metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got, err := c.ClusterID(t.Context()); err != nil || got != string(object.GetUID()) {
-			t.Errorf("got %q, %v, want the uid of %s, %s", got, err, namespace, object.GetUID())
-		}
+	if got, err := k.connect(t).ClusterID(t.Context()); err != nil || got != string(object.GetUID()) {
+		t.Errorf("got %q, %v, want the uid of kube-system, %s", got, err, object.GetUID())
 	}
 }
 

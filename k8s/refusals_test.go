@@ -20,6 +20,8 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s"
 )
 
+const refusalText = "denied by policy: no owner label"
+
 // refusing answers some requests with a status code, and passes on those with code 0.
 type refusing struct {
 	next http.RoundTripper
@@ -37,7 +39,7 @@ func (s *refusing) RoundTrip(r *http.Request) (*http.Response, error) {
 	if code != http.StatusNotFound { // of a path that nobody serves
 		header.Set("Content-Type", "application/json")
 		reason := map[int]string{403: "Forbidden", 401: "Unauthorized"}[code]
-		body = fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"message":"no","code":%d}`, reason, code)
+		body = fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"message":%q,"code":%d}`, reason, refusalText, code)
 	}
 	return &http.Response{StatusCode: code, Request: r, Body: io.NopCloser(strings.NewReader(body)), Header: header}, nil
 }
@@ -97,6 +99,30 @@ func TestForbiddenNamespaceStopsNoOther(t *testing.T) {
 			t.Errorf("it is readable again, and refused: %v", c.RefusedNamespaces())
 		}
 	})
+}
+
+func TestCachesAreSyncedOnceEachListWasRead(t *testing.T) {
+	for _, list := range []string{"/rdss", "/rdsautopilots", "/configmaps"} {
+		synctest.Test(t, func(t *testing.T) {
+			api, connect := newRefusing(t, k8s.Options{Version: "test", Namespaces: []string{"shop"}, Own: "shop", Log: zap.NewNop()})
+			c, err := connect()
+			if err != nil {
+				t.Fatal(err)
+			}
+			begin, answered := time.Now(), make(chan struct{})
+			api.set(func(r *http.Request) int {
+				if strings.Contains(r.URL.Path, list) {
+					<-answered
+				}
+				return 0
+			})
+			time.AfterFunc(10*time.Second, func() { close(answered) })
+			run(t, c)
+			if time.Since(begin) < 10*time.Second {
+				t.Errorf("synced without the list of %s", list)
+			}
+		})
+	}
 }
 
 func TestReachableAfterAnyAnswerButAFailure(t *testing.T) {
