@@ -59,9 +59,15 @@ type Options struct {
 }
 
 // New returns the handler of the page and of its API, for GET and HEAD.
-func New(o Options) http.Handler {
+func New(o Options) http.Handler { return newServer(o).handler() }
+
+func newServer(o Options) *server {
 	s := &server{Options: o}
 	s.series = &shared.Reads[[2]string, []span]{Read: s.readSeries, Now: o.Now, Keep: seriesKept}
+	return s
+}
+
+func (s *server) handler() http.Handler {
 	mux := http.NewServeMux()
 	for path, file := range map[string]string{
 		"/{$}": "page.html", "/page.css": "page.css", "/page.js": "page.js", "/icon.svg": "icon.svg",

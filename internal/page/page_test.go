@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package page_test
+package page
 
 import (
 	"context"
@@ -17,46 +17,39 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
-	"github.com/mcsps/rds-autopilot/internal/page"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
 // cache has shop/orders with both objects, shop/new with an Rds only, and lab/own with an RdsAutopilot only.
-type cache struct{ autopilots []*v1alpha1.RdsAutopilot }
+type cache []*v1alpha1.RdsAutopilot
 
-func newCache() *cache {
-	decision := func(m v1alpha1.Metric, message string) v1alpha1.DecisionRecord {
-		return v1alpha1.DecisionRecord{Metric: m, Message: message}
+func newCache() cache {
+	orders := &v1alpha1.RdsAutopilot{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "orders",
+		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl"}}}}
+	orders.Status.Decisions = []v1alpha1.DecisionRecord{
+		{Metric: "storage", Message: "the newest"}, {Metric: "storage", Message: "<script>an older one</script>"},
+		{Metric: "cpu", Message: "of cpu"},
 	}
-	orders := &v1alpha1.RdsAutopilot{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "orders",
-			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl"}}},
-		Status: v1alpha1.Status{Decisions: []v1alpha1.DecisionRecord{
-			decision("storage", "the newest"), decision("storage", "<script>an older one</script>"), decision("cpu", "of cpu"),
-		}},
-	}
-	own := &v1alpha1.RdsAutopilot{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "own"}}
-	return &cache{[]*v1alpha1.RdsAutopilot{orders, own}}
+	return cache{orders, {ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "own"}}}
 }
 
-func (c *cache) HasSynced() bool { return true }
-func (c *cache) Reachable() bool { return false }
+func (c cache) HasSynced() bool { return true }
+func (c cache) Reachable() bool { return false }
 
-func (c *cache) EachAutopilot(f func(*v1alpha1.RdsAutopilot)) {
-	for _, a := range c.autopilots {
+func (c cache) EachAutopilot(f func(*v1alpha1.RdsAutopilot)) {
+	for _, a := range c {
 		f(a)
 	}
 }
 
-func (c *cache) EachTarget(f func(*autopilot.Target)) {
-	for _, name := range []string{"orders", "new"} {
-		f(c.Target("shop", name))
-	}
+func (c cache) EachTarget(f func(*autopilot.Target)) {
+	f(c.Target("shop", "orders"))
+	f(c.Target("shop", "new"))
 	f(c.Target("lab", "own"))
 }
 
-func (c *cache) Autopilot(namespace, name string) (*v1alpha1.RdsAutopilot, bool) {
-	for _, a := range c.autopilots {
+func (c cache) Autopilot(namespace, name string) (*v1alpha1.RdsAutopilot, bool) {
+	for _, a := range c {
 		if a.Namespace == namespace && a.Name == name {
 			return a, true
 		}
@@ -64,23 +57,18 @@ func (c *cache) Autopilot(namespace, name string) (*v1alpha1.RdsAutopilot, bool)
 	return nil, false
 }
 
-func (c *cache) Target(namespace, name string) *autopilot.Target {
-	t := &autopilot.Target{Namespace: namespace, Name: name, Wanted: autopilot.Wanted{VolumeGB: 50, Flavor: "large"}}
-	switch namespace + "/" + name {
-	case "shop/orders", "shop/new":
-		return t
-	case "lab/own":
-		t.NoRds = true
-		return t
+func (c cache) Target(namespace, name string) *autopilot.Target {
+	if name == "none" {
+		return nil
 	}
-	return nil
+	return &autopilot.Target{Namespace: namespace, Name: name, NoRds: namespace == "lab",
+		Wanted: autopilot.Wanted{VolumeGB: 50, Flavor: "large"}}
 }
 
 type readPast = func(context.Context, *v1alpha1.RdsAutopilot, time.Duration, time.Time) (autopilot.Past, error)
 
-func newPage(c *cache, past readPast) http.Handler {
-	return page.New(page.Options{Cache: c, Past: past, Sweep: 5 * time.Minute, Recheck: 30 * time.Second, Version: "v1",
-		Now: time.Now})
+func options(past readPast) Options {
+	return Options{Cache: newCache(), Past: past, Sweep: 5 * time.Minute, Recheck: 30 * time.Second, Now: time.Now}
 }
 
 // get returns the answer to a GET. Each answer must have the headers that protect the page.
@@ -113,14 +101,8 @@ func getJSON(t *testing.T, h http.Handler, path string, want int) (answer map[st
 }
 
 func TestListHasEachDatabaseOnceWithTheNewestDecisions(t *testing.T) {
-	t.Parallel()
-	h := newPage(newCache(), nil)
+	h := New(options(nil))
 	text := get(t, h, "/api/databases", http.StatusOK).Body.String()
-	for _, absent := range []string{"managedFields", "an older one"} {
-		if strings.Contains(text, absent) {
-			t.Errorf("the list has %s: %s", absent, text)
-		}
-	}
 	answer := getJSON(t, h, "/api/databases", http.StatusOK)
 	has := map[string]bool{}
 	for _, d := range answer["databases"].([]any) {
@@ -131,21 +113,21 @@ func TestListHasEachDatabaseOnceWithTheNewestDecisions(t *testing.T) {
 		}
 	}
 	if len(has) != 3 || len(answer["databases"].([]any)) != 3 || !strings.Contains(text, "the newest") ||
-		!strings.Contains(text, "of cpu") || answer["reachable"] != false || answer["recheckSeconds"] != 30.0 {
+		!strings.Contains(text, "of cpu") || strings.Contains(text, "managedFields") ||
+		strings.Contains(text, "an older one") || answer["reachable"] != false || answer["recheckSeconds"] != 30.0 {
 		t.Errorf("the list is %s", text)
 	}
 }
 
 func TestDatabaseIsTheResourceAsItIs(t *testing.T) {
-	t.Parallel()
-	c := newCache()
-	h := newPage(c, nil)
+	o := options(nil)
+	h := New(o)
 	text := get(t, h, "/api/databases/shop/orders", http.StatusOK).Body.String()
 	if strings.Contains(text, "managedFields") || strings.Contains(text, "<") || !strings.Contains(text, "an older one") ||
 		!strings.Contains(text, `"rds":{"volumeGB":50,"flavor":"large"}`) {
 		t.Errorf("the database is %s", text)
 	}
-	if len(c.autopilots[0].ManagedFields) != 1 || len(c.autopilots[0].Status.Decisions) != 3 {
+	if a, _ := o.Cache.Autopilot("shop", "orders"); len(a.ManagedFields) != 1 || len(a.Status.Decisions) != 3 {
 		t.Error("the page has changed the cache")
 	}
 	get(t, h, "/api/databases/shop/new", http.StatusOK)
@@ -157,8 +139,7 @@ func TestDatabaseIsTheResourceAsItIs(t *testing.T) {
 }
 
 func TestSeriesLeavesOutValuesThatCannotBeTrue(t *testing.T) {
-	t.Parallel()
-	h := newPage(newCache(), func(_ context.Context, a *v1alpha1.RdsAutopilot, period time.Duration,
+	h := New(options(func(_ context.Context, a *v1alpha1.RdsAutopilot, period time.Duration,
 		since time.Time) (past autopilot.Past, err error) {
 		if period == time.Hour {
 			return past, errors.New("ces 403")
@@ -168,7 +149,7 @@ func TestSeriesLeavesOutValuesThatCannotBeTrue(t *testing.T) {
 		}
 		past.Percent = map[v1alpha1.Metric][]autopilot.Point{"cpu": {{Time: since, Value: float64(len(a.Name))}}}
 		return past, nil
-	})
+	}))
 	answer := getJSON(t, h, "/api/databases/shop/orders/series", http.StatusOK)
 	spans := answer["spans"].([]any)
 	first, second := spans[0].(map[string]any), spans[1].(map[string]any)
@@ -181,10 +162,9 @@ func TestSeriesLeavesOutValuesThatCannotBeTrue(t *testing.T) {
 }
 
 func TestReadersShareOneReadAMinuteThatEndsInTime(t *testing.T) {
-	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		reads := 0
-		h := newPage(newCache(), func(ctx context.Context, _ *v1alpha1.RdsAutopilot, _ time.Duration,
+		s := newServer(options(func(ctx context.Context, _ *v1alpha1.RdsAutopilot, _ time.Duration,
 			_ time.Time) (past autopilot.Past, err error) {
 			reads++
 			if reads > 2 {
@@ -192,7 +172,8 @@ func TestReadersShareOneReadAMinuteThatEndsInTime(t *testing.T) {
 				return past, ctx.Err()
 			}
 			return past, nil
-		})
+		}))
+		h := s.handler()
 		for range 50 {
 			go h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/api/databases/shop/orders/series", nil))
 		}
@@ -208,25 +189,25 @@ func TestReadersShareOneReadAMinuteThatEndsInTime(t *testing.T) {
 		if took := time.Since(begin); took > 20*time.Second || !strings.Contains(w.Body.String(), "deadline") {
 			t.Errorf("a slow cloud is reported after %s: %s", took, w.Body)
 		}
-		// The end of the process ends a request that waits.
+		// Each database that was shown would stay in memory.
 		time.Sleep(2 * time.Minute)
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := httptest.NewRecorder()
-		go h.ServeHTTP(ended, httptest.NewRequestWithContext(ctx, http.MethodGet, "/api/databases/shop/orders/series", nil))
-		synctest.Wait()
-		begin = time.Now()
-		cancel()
-		synctest.Wait()
-		if ended.Code != http.StatusServiceUnavailable || time.Since(begin) > 0 {
-			t.Errorf("the request ends with %d after %s", ended.Code, time.Since(begin))
+		_, _ = s.series.Get(t.Context(), [2]string{"shop", "none"}, time.Now())
+		if _, kept := s.series.Last([2]string{"shop", "orders"}); kept {
+			t.Error("series that nobody has read for two minutes are kept")
 		}
-		time.Sleep(5 * time.Minute) // until the last read has ended
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel() // as at the end of the process
+		ended := httptest.NewRecorder()
+		h.ServeHTTP(ended, httptest.NewRequestWithContext(ctx, http.MethodGet, "/api/databases/shop/orders/series", nil))
+		if ended.Code != http.StatusServiceUnavailable {
+			t.Errorf("a request that was interrupted is answered %d", ended.Code)
+		}
+		time.Sleep(time.Minute) // until the last read has ended
 	})
 }
 
 func TestPageOnlyReads(t *testing.T) {
-	t.Parallel()
-	h := newPage(newCache(), nil)
+	h := New(options(nil))
 	for path, kind := range map[string]string{
 		"/": "text/html; charset=utf-8", "/page.css": "text/css; charset=utf-8", "/page.js": "text/javascript; charset=utf-8",
 		"/icon.svg": "image/svg+xml", "/api/databases": "application/json", "/api/databases/shop/orders": "application/json",
@@ -235,15 +216,13 @@ func TestPageOnlyReads(t *testing.T) {
 		if got := w.Header().Get("Content-Type"); got != kind {
 			t.Errorf("%s has the type %s", path, got)
 		}
-		if strings.Contains(w.Body.String(), "innerHTML") || strings.Contains(w.Body.String(), "@import") {
-			t.Errorf("%s makes HTML of text, or loads more", path)
+		if strings.Contains(w.Body.String(), "innerHTML") {
+			t.Errorf("%s makes HTML of text", path)
 		}
-		for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
-			w := httptest.NewRecorder()
-			h.ServeHTTP(w, httptest.NewRequest(method, path, strings.NewReader("x=1")))
-			if w.Code != http.StatusMethodNotAllowed {
-				t.Errorf("%s %s: %d", method, path, w.Code)
-			}
+		post := httptest.NewRecorder()
+		h.ServeHTTP(post, httptest.NewRequest(http.MethodPost, path, strings.NewReader("x=1")))
+		if post.Code != http.StatusMethodNotAllowed {
+			t.Errorf("POST %s: %d", path, post.Code)
 		}
 	}
 	get(t, h, "/none", http.StatusNotFound)

@@ -72,14 +72,13 @@ func (r *Reads[K, V]) Get(ctx context.Context, key K, notBefore time.Time) (V, e
 	}
 }
 
-// Peek returns what Get would return without a read; ok is false if Get would have to wait.
+// Peek returns what Get would return without a read; ok is false if Get would have to wait. It is no use of the value.
 func (r *Reads[K, V]) Peek(key K, notBefore time.Time) (value V, ok bool, err error) {
 	notBefore = r.notAfterNow(notBefore)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if e := r.entries[key]; e != nil {
-		e.used = r.Now()
-		if x := e.ready(notBefore, e.used); x != nil {
+		if x := e.ready(notBefore, r.Now()); x != nil {
 			return x.Value.Value, true, x.err
 		}
 	}
