@@ -159,14 +159,23 @@ func (d slowCloud) RoundTrip(r *http.Request) (*http.Response, error) {
 	return d.RoundTripper.RoundTrip(r)
 }
 
+// slowWrites is an API server whose writes take some time.
+type slowWrites struct{ http.RoundTripper }
+
+func (s slowWrites) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method != http.MethodGet {
+		time.Sleep(writeLatency)
+	}
+	return s.RoundTripper.RoundTrip(r)
+}
+
 // callsInStorm makes all alarms begin at the same full five minutes, and returns the number of calls to the cloud
 // within the time in which they have to be decided.
 func (f *fleet) callsInStorm(ids []string, loads []simcloud.Workload, within time.Duration) (calls int) {
-	f.kube.SetWriteLatency(writeLatency)
 	time.Sleep(time.Until(time.Now().Truncate(5 * time.Minute).Add(10*time.Minute - time.Second)))
 	f.start(flags{
 		sweep: 5 * time.Minute, recheck: 30 * time.Second, maxAge: time.Hour,
-		rate: app.Defaults().CloudRate, transport: slowCloud{f.sim},
+		rate: app.Defaults().CloudRate, transport: slowCloud{f.sim}, kube: slowWrites{f.kube},
 	})
 	set := func(isStorage bool) {
 		for i, id := range ids {

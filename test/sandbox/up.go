@@ -71,7 +71,7 @@ func up(ctx context.Context, out *console, o worldOptions) (err error) {
 const instructions = `
   Status page     %s/
   Change a load   curl -d used=34 %[2]s/orders   (GB; cpu=95 or memory=95 in percent, of orders, shop or reports)
-  In a terminal   export KUBECONFIG=%[3]s; kubectl get rds,rap   (with all columns: KUBE=real)
+  In a terminal   export KUBECONFIG=%[3]s; kubectl get rds,rap   (only with KUBE=real)
 
 The disk of orders fills up by itself. Ctrl-C ends it and removes everything. Times are hours and minutes of the cloud.
 

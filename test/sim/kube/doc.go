@@ -4,7 +4,7 @@
 // network must not be used. The demo serves it on loopback, so that nobody has to compile an API server first.
 //
 // It has custom resources with their defaults and the status subresource, optimistic concurrency, JSON and merge patches,
-// managed fields, finalizers, discovery, and watches that lag and expire. It checks no rights, drops unknown fields as its
+// managed fields, finalizers, and watches that lag and expire. It checks no rights, drops unknown fields as its
 // only check of values, and collects no garbage. It has no server-side apply and no label selectors. Its test compares its
 // answers with those of a real API server.
 //

@@ -19,7 +19,6 @@ type kind struct {
 	key        string // group/version/resource
 	gvk        schema.GroupVersionKind
 	resource   string
-	shortNames []string
 	namespaced bool
 	status     bool           // there is a status subresource
 	custom     bool           // a custom resource, which has generations
@@ -51,11 +50,8 @@ func (s *Server) readCRD(file string) error {
 	var crd struct {
 		Spec struct {
 			Group, Scope string
-			Names        struct {
-				Kind, Plural string
-				ShortNames   []string
-			}
-			Versions []struct {
+			Names        struct{ Kind, Plural string }
+			Versions     []struct {
 				Name         string
 				Subresources map[string]any
 				Schema       struct{ OpenAPIV3Schema map[string]any }
@@ -69,7 +65,7 @@ func (s *Server) readCRD(file string) error {
 		_, status := v.Subresources["status"]
 		k := &kind{
 			key: crd.Spec.Group + "/" + v.Name + "/" + crd.Spec.Names.Plural, gvk: schema.GroupVersionKind{Group: crd.Spec.Group, Version: v.Name, Kind: crd.Spec.Names.Kind},
-			resource: crd.Spec.Names.Plural, shortNames: crd.Spec.Names.ShortNames, namespaced: crd.Spec.Scope == "Namespaced", status: status, custom: true, schema: v.Schema.OpenAPIV3Schema,
+			resource: crd.Spec.Names.Plural, namespaced: crd.Spec.Scope == "Namespaced", status: status, custom: true, schema: v.Schema.OpenAPIV3Schema,
 		}
 		s.kinds[k.key] = k
 	}

@@ -4,10 +4,8 @@ package simkube
 
 import (
 	"bytes"
-	"encoding/base64"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -35,30 +33,13 @@ func (s *Server) Objects(resource schema.GroupVersionResource) (all []*unstructu
 	return all
 }
 
-// list returns the objects, in pages if the request has a limit. A write between two pages shows in the second one.
+// list returns all objects, also if the request has a limit, as an API server does from its cache.
 func (s *Server) list(r request) ([]byte, error) {
-	query := r.URL.Query()
-	limit, _ := strconv.Atoi(query.Get("limit"))
-	if query.Get("resourceVersion") == "0" {
-		limit = 0 // an API server answers it from its cache, without pages
-	}
-	after, err := base64.RawURLEncoding.DecodeString(query.Get("continue"))
-	if err != nil {
-		return nil, badRequest("continue key is not valid: %v", err)
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := s.of(r)
-	if len(after) > 0 {
-		all = slices.DeleteFunc(all, func(k objectKey) bool { return k.path() <= string(after) })
-	}
-	next := ""
-	if left := len(all) - limit; limit > 0 && left > 0 {
-		all = all[:limit]
-		next = fmt.Sprintf(`,"continue":%q,"remainingItemCount":%d`, base64.RawURLEncoding.EncodeToString([]byte(all[limit-1].path())), left)
-	}
 	var out bytes.Buffer
-	fmt.Fprintf(&out, `{"kind":"%sList","apiVersion":%q,"metadata":{"resourceVersion":"%d"%s},"items":[`, r.kind.gvk.Kind, r.kind.gvk.GroupVersion().String(), s.revision, next)
+	fmt.Fprintf(&out, `{"kind":"%sList","apiVersion":%q,"metadata":{"resourceVersion":"%d"},"items":[`, r.kind.gvk.Kind, r.kind.gvk.GroupVersion().String(), s.revision)
 	for i, k := range all {
 		if i > 0 {
 			out.WriteByte(',')

@@ -3,7 +3,6 @@
 package simkube
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -49,7 +48,6 @@ type Server struct {
 	converter managedfields.TypeConverter
 
 	mu        sync.Mutex
-	latency   time.Duration
 	admit     Admit
 	revision  int64
 	objects   map[objectKey]*stored
@@ -109,13 +107,6 @@ func (s *Server) SetAdmit(a Admit) {
 	s.admit = a
 }
 
-// SetWriteLatency sets how long each write takes.
-func (s *Server) SetWriteLatency(d time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.latency = d
-}
-
 // Compact removes all changes from the log, so that a watch from an earlier revision expires.
 func (s *Server) Compact() {
 	s.mu.Lock()
@@ -136,14 +127,9 @@ func (r request) key() objectKey { return objectKey{r.kind.key, r.namespace, r.n
 
 // ServeHTTP answers a request as an API server does.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if answer, ok := s.discover(r.URL.Path); ok && r.Method == http.MethodGet {
-		writeJSON(w, answer)
-		return
-	}
 	if strings.HasSuffix(r.URL.Path, "/selfsubjectaccessreviews") { // everyone has all rights
-		writeJSON(w, map[string]any{
-			"kind": "SelfSubjectAccessReview", "apiVersion": "authorization.k8s.io/v1", "status": map[string]bool{"allowed": true},
-		})
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1","status":{"allowed":true}}`)
 		return
 	}
 	req, err := s.parse(r)
@@ -154,15 +140,6 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodGet && req.name == "" && r.URL.Query().Get("watch") != "" && r.URL.Query().Get("watch") != "false" {
 		s.watch(w, req)
 		return
-	}
-	if r.Method != http.MethodGet {
-		s.mu.Lock()
-		latency := s.latency
-		s.mu.Unlock()
-		if !sleep(r.Context(), latency) {
-			reply(w, r.Context().Err()) // nobody reads it
-			return
-		}
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 3<<20))
 	if err != nil {
@@ -195,16 +172,6 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_, _ = w.Write(answer) // fails only if the client has left
-}
-
-// sleep waits for that time. It returns false if the context ends before.
-func sleep(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-time.After(d):
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // parse reads /api/v1/… or /apis/group/version/…, with or without a namespace.

@@ -3,19 +3,16 @@
 package simkube
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"sync"
 )
 
 // RoundTrip answers a request in memory. The caller can read the body of a watch while it is written.
 func (s *Server) RoundTrip(r *http.Request) (*http.Response, error) {
-	s.mu.Lock()
-	isSlow := s.latency > 0 && r.Method != http.MethodGet
-	s.mu.Unlock()
-	if !isSlow && r.URL.Query().Get("watch") == "" {
+	if r.URL.Query().Get("watch") == "" {
 		return s.answer(r)
 	}
 	ctx, cancel := context.WithCancel(r.Context())
@@ -54,25 +51,13 @@ func (s *Server) answer(r *http.Request) (*http.Response, error) {
 	if in.Body == nil {
 		in.Body = http.NoBody
 	}
-	w := &wholeReply{header: http.Header{}, status: http.StatusOK}
+	w := httptest.NewRecorder()
 	s.ServeHTTP(w, in)
 	_ = in.Body.Close()
-	return &http.Response{
-		StatusCode: w.status, Status: http.StatusText(w.status), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: w.header, Body: io.NopCloser(&w.body), ContentLength: int64(w.body.Len()), Request: r,
-	}, nil
+	response := w.Result()
+	response.Request = r
+	return response, nil
 }
-
-// wholeReply collects a reply.
-type wholeReply struct {
-	header http.Header
-	status int
-	body   bytes.Buffer
-}
-
-func (w *wholeReply) Header() http.Header         { return w.header }
-func (w *wholeReply) WriteHeader(status int)      { w.status = status }
-func (w *wholeReply) Write(b []byte) (int, error) { return w.body.Write(b) }
 
 // streamReply writes a reply into a pipe.
 type streamReply struct {
