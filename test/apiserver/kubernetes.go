@@ -24,8 +24,6 @@ type Kubernetes interface {
 
 	PauseAPIServer() error
 	ResumeAPIServer() error
-	KillAPIServer() error
-	RestartAPIServer(ctx context.Context) error
 	Stop() error
 }
 

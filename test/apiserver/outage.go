@@ -3,7 +3,6 @@
 package apiserver
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"syscall"
@@ -39,32 +38,6 @@ func (c *Cluster) serving() error {
 		return errShared
 	case c.stopped || c.apiServer.ended():
 		return errNoServer
-	}
-	return nil
-}
-
-// KillAPIServer ends the API server: connections are cut, then refused. etcd keeps the data.
-func (c *Cluster) KillAPIServer() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.serving(); err != nil {
-		return fmt.Errorf("kill the API server: %w", err)
-	}
-	c.apiServer.kill()
-	return c.reaper.Watch(c.apiServer.cmd.Process.Pid, false)
-}
-
-// RestartAPIServer starts a killed API server at the same address with the same keys, and returns once it is ready.
-func (c *Cluster) RestartAPIServer(ctx context.Context) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !errors.Is(c.serving(), errNoServer) || c.stopped {
-		return errors.New("restart the API server: it was not killed, or the cluster is stopped")
-	}
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
-	if err := c.startAPIServer(ctx); err != nil {
-		return fmt.Errorf("restart the API server: %w", err)
 	}
 	return nil
 }

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"slices"
@@ -14,7 +13,6 @@ import (
 
 // The actors: the part of the system that does something.
 const (
-	actorDemo       = "demo"
 	actorWorkload   = "workload"
 	actorStranger   = "stranger"
 	actorCloudEye   = "cloud eye"
@@ -124,24 +122,4 @@ func (c *console) print(format string, args ...any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	fmt.Fprintf(c.out, format, args...)
-}
-
-// progress is a writer that prints each line written to it as a step of the demo.
-func (c *console) progress() io.Writer { return &progress{console: c} }
-
-type progress struct {
-	console *console
-	rest    []byte
-}
-
-func (p *progress) Write(b []byte) (int, error) {
-	p.rest = append(p.rest, b...)
-	for {
-		line, rest, ok := bytes.Cut(p.rest, []byte("\n"))
-		if !ok {
-			return len(b), nil
-		}
-		p.console.printStep(actorDemo, "", "%s", strings.TrimPrefix(string(line), "apiserver: "))
-		p.rest = rest
-	}
 }

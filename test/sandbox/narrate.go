@@ -17,7 +17,6 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
-	simoperator "github.com/mcsps/rds-autopilot/test/sim/operator"
 	"github.com/mcsps/rds-autopilot/test/world"
 )
 
@@ -34,10 +33,8 @@ func newNarrator(out *console) narrator { return narrator{console: out, quiet: &
 // options are those of a world whose events are printed.
 func (n narrator) options() world.Options {
 	return world.Options{
-		Cloud:    simcloud.Options{DeliveryFault: n.sending},
-		OnAct:    n.act,
-		OnLine:   n.line,
-		Progress: n.progress(),
+		Cloud:  simcloud.Options{DeliveryFault: n.sending},
+		OnLine: n.line,
 	}
 }
 
@@ -90,16 +87,6 @@ func (n narrator) sending(d simcloud.Delivery) simcloud.DeliveryFault {
 }
 
 func short(id string) string { return id[:min(len(id), 8)] }
-
-// act prints what the operator does.
-func (n narrator) act(a simoperator.Act) {
-	switch a.What {
-	case simoperator.Enlarge:
-		n.printStep(actorOperator, a.Name, "asks the cloud to enlarge the volume from %s to %s GB", a.From, a.To)
-	case simoperator.Resize:
-		n.printStep(actorOperator, a.Name, "asks the cloud for flavor %s", a.To)
-	}
-}
 
 // line prints what the service logs, as far as a reader wants to know.
 func (n narrator) line(_ *world.Process, l world.Line) {
@@ -195,7 +182,11 @@ func (n narrator) watchCloud(ctx context.Context, db *world.DB) {
 		case <-tick.C:
 		}
 		now := db.Instance()
-		if now.Status != last.Status && now.Status != simcloud.StatusModifying {
+		switch {
+		case now.Status == last.Status:
+		case now.Status == simcloud.StatusModifying:
+			n.printStep(actorOperator, now.Name, "requests the change from the cloud")
+		default:
 			n.printStep(actorCloud, now.Name, "the instance is %s: %s", now.Status, size(now))
 		}
 		last = now

@@ -27,7 +27,6 @@ type Database struct {
 	Namespace string   // the world's if empty; created if it does not exist
 	Name      string   // unique in the cloud as well: the operator finds the instance by it
 	Flavor    string   // code with the suffix of its mode: .ha for Ha
-	Version   string   // of the engine; the newest if empty
 	Zones     []string // eu-de-01 if empty, for Ha with eu-de-02
 	VolumeGB  int      // 40 if zero
 	Workload  simcloud.Workload
@@ -55,7 +54,7 @@ func (w *World) AddDatabase(ctx context.Context, d Database) (*DB, error) {
 	if d.VolumeGB == 0 {
 		d.VolumeGB = 40
 	}
-	in := simcloud.Instance{Name: d.Name, Flavor: d.Flavor, Version: d.Version, VolumeGB: d.VolumeGB, Workload: d.Workload}
+	in := simcloud.Instance{Name: d.Name, Flavor: d.Flavor, VolumeGB: d.VolumeGB, Workload: d.Workload}
 	for i, zone := range d.Zones {
 		in.Nodes = append(in.Nodes, simcloud.Node{Role: []string{"master", "slave"}[min(i, 1)], Zone: zone})
 	}

@@ -62,13 +62,6 @@ func startIngress(ctx context.Context) (*Ingress, error) {
 	return i, nil
 }
 
-// Set replaces the backends, which are URLs without a path.
-func (i *Ingress) Set(backends ...string) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.backends = slices.Clone(backends)
-}
-
 func (i *Ingress) add(backend string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

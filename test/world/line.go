@@ -6,13 +6,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"sync"
-	"time"
 )
 
 // Line is one line of a process. If it is not JSON, only Raw is set.
 type Line struct {
 	Raw    string
-	Time   time.Time
 	Level  string
 	Msg    string
 	Fields map[string]any // the rest
@@ -36,7 +34,6 @@ func parseLine(raw string) Line {
 		return text
 	}
 	l.Level, l.Msg = take("level"), take("msg")
-	l.Time, _ = time.Parse(time.RFC3339Nano, take("time")) // zero without a time
 	l.Fields = fields
 	return l
 }

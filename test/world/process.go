@@ -33,11 +33,18 @@ type Process struct {
 
 // ServeArgs returns the arguments with which the service finds this world, without the addresses to listen at.
 func (w *World) ServeArgs() []string {
-	args := []string{
-		"serve", "--public-url", w.PublicURL(), "--kubeconfig", w.Kubeconfig(), "--lease-namespace", w.home,
-		"--smn-cert-hosts", w.Cloud.CertHost(), "--smn-confirm-hosts", w.Cloud.ConfirmHost(), "--smn-ca-file", w.caFile(),
+	return append(w.args("serve"),
 		"--drain-delay", "0s", // the ingress removes a process before it is stopped
-		"--sweep-interval", w.pace(5 * time.Minute), "--recheck-interval", w.pace(30 * time.Second),
+		"--sweep-interval", w.pace(5*time.Minute), "--recheck-interval", w.pace(30*time.Second))
+}
+
+// DoctorArgs returns the arguments with which doctor finds the service of this world.
+func (w *World) DoctorArgs() []string { return w.args("doctor") }
+
+func (w *World) args(command string) []string {
+	args := []string{
+		command, "--public-url", w.PublicURL(), "--kubeconfig", w.Kubeconfig(), "--lease-namespace", w.home,
+		"--smn-cert-hosts", w.Cloud.CertHost(), "--smn-confirm-hosts", w.Cloud.ConfirmHost(), "--smn-ca-file", w.caFile(),
 		"--cloud-rate", strconv.FormatFloat(min(5*w.options.Cloud.Speed, 100), 'f', -1, 64),
 	}
 	if only := w.watched(); only != "" {
@@ -88,18 +95,6 @@ func (w *World) Begin(ctx context.Context, args []string) (*Process, error) {
 		return nil, err
 	}
 	return w.run(args)
-}
-
-// DoctorArgs returns the arguments with which doctor finds the service of this world.
-func (w *World) DoctorArgs() []string {
-	args := []string{
-		"doctor", "--public-url", w.PublicURL(), "--kubeconfig", w.Kubeconfig(), "--lease-namespace", w.home, "--cloud-rate", "100",
-		"--smn-cert-hosts", w.Cloud.CertHost(), "--smn-confirm-hosts", w.Cloud.ConfirmHost(), "--smn-ca-file", w.caFile(),
-	}
-	if only := w.watched(); only != "" {
-		args = append(args, "--watch-namespaces", only)
-	}
-	return args
 }
 
 // Run runs the service's binary with any arguments, and returns after it has ended. extraEnv, as KEY=value, is added to the

@@ -41,8 +41,6 @@ type Options struct {
 	InMemory bool
 	// Resync is the interval in which the operator checks every Rds, on the wall clock: 10 s of the cloud if zero, and at least 1 s.
 	Resync time.Duration
-	// OnAct is called with each action of the operator. It must not block.
-	OnAct func(simoperator.Act)
 	// OnLine is called with each line that a process writes, in its order. It must not block.
 	OnLine func(*Process, Line)
 	// Binary is the service; empty means that Build, or the first Serve, compiles it.
@@ -129,7 +127,7 @@ func (w *World) startOperator(ctx context.Context) error {
 		return err
 	}
 	w.Operator, err = simoperator.New(simoperator.Options{
-		Config: w.Kube.Config(), Namespace: w.watched(), Cloud: cloud, Report: w.options.OnAct,
+		Config: w.Kube.Config(), Namespace: w.watched(), Cloud: cloud,
 		Resync: max(cmp.Or(w.options.Resync, w.Span(10*time.Second)), time.Second), Retry: w.Span(30 * time.Second),
 	})
 	if err != nil {

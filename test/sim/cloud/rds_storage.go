@@ -54,9 +54,6 @@ func (c *Cloud) enlargeVolume(in *instance, size int, now time.Time) reply {
 	case size > 4000:
 		return rdsError(http.StatusBadRequest, "DBS.200023", "Storage space is out of range.")
 	}
-	return jsonReply(http.StatusAccepted, fields{"job_id": c.startEnlarge(in, size, now)})
-}
-
-func (c *Cloud) startEnlarge(in *instance, size int, now time.Time) string {
-	return c.startJob(in, "EnlargeVolume", strconv.Itoa(size), c.settings.EnlargeDuration, now, func(in *Instance) { in.VolumeGB = size })
+	id := c.startJob(in, "EnlargeVolume", strconv.Itoa(size), c.settings.EnlargeDuration, now, func(in *Instance) { in.VolumeGB = size })
+	return jsonReply(http.StatusAccepted, fields{"job_id": id})
 }

@@ -4,7 +4,6 @@ package simkube
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -14,21 +13,28 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Endpoint serves a Server over HTTP on loopback, for other processes. It can be paused, killed and restarted.
+// Endpoint serves a Server over HTTP on loopback, for other processes. It can be paused.
 type Endpoint struct {
 	server  *Server
 	address string
 
-	mu      sync.Mutex
-	http    *http.Server  // nil while nothing listens
-	frozen  chan struct{} // closed by ResumeAPIServer; nil unless requests wait
+	http    *http.Server
 	serving sync.WaitGroup
+
+	mu     sync.Mutex
+	frozen chan struct{} // closed by ResumeAPIServer; nil unless requests wait
 }
 
 // Listen serves the API at a free port of 127.0.0.1 until Stop.
 func (s *Server) Listen(ctx context.Context) (*Endpoint, error) {
-	e := &Endpoint{server: s, address: "127.0.0.1:0"}
-	return e, e.RestartAPIServer(ctx)
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("listen for the Kubernetes API: %w", err)
+	}
+	e := &Endpoint{server: s, address: listener.Addr().String()}
+	e.http = &http.Server{Handler: e, ReadHeaderTimeout: 10 * time.Second}
+	e.serving.Go(func() { _ = e.http.Serve(listener) }) // ends with http.ErrServerClosed
+	return e, nil
 }
 
 // Config returns the configuration of a client. This API checks no rights and understands JSON only.
@@ -64,41 +70,11 @@ func (e *Endpoint) ResumeAPIServer() error {
 	return nil
 }
 
-// KillAPIServer closes all connections and refuses new ones. The objects stay.
-func (e *Endpoint) KillAPIServer() error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.http == nil {
-		return errors.New("kill the API server: it does not run")
-	}
-	err := e.http.Close()
-	e.http = nil
-	return err
-}
-
-// RestartAPIServer listens again at the same address.
-func (e *Endpoint) RestartAPIServer(ctx context.Context) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.http != nil {
-		return errors.New("restart the API server: it was not killed")
-	}
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", e.address)
-	if err != nil {
-		return fmt.Errorf("listen for the Kubernetes API: %w", err)
-	}
-	e.address = listener.Addr().String()
-	server := &http.Server{Handler: e, ReadHeaderTimeout: 10 * time.Second}
-	e.http = server
-	e.serving.Go(func() { _ = server.Serve(listener) }) // ends with http.ErrServerClosed
-	return nil
-}
-
-// Stop ends the endpoint.
+// Stop closes all connections.
 func (e *Endpoint) Stop() error {
-	_ = e.KillAPIServer() // fails only if it was killed before
+	err := e.http.Close()
 	e.serving.Wait()
-	return nil
+	return err
 }
 
 // ServeHTTP answers as the server does, after a pause has ended.

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -79,7 +78,6 @@ func (o *Operator) apply(ctx context.Context, snap *Rds) error {
 		if err := o.Cloud.enlarge(inst.id, snap.Spec.VolumeSize); err != nil {
 			return fmt.Errorf("enlarge to %d GB: %w", snap.Spec.VolumeSize, err)
 		}
-		o.report(snap, Act{What: Enlarge, From: strconv.Itoa(inst.volumeGB), To: strconv.Itoa(snap.Spec.VolumeSize)})
 		if resize {
 			return errors.New("the flavor comes after the volume")
 		}
@@ -91,7 +89,6 @@ func (o *Operator) apply(ctx context.Context, snap *Rds) error {
 	if err := o.Cloud.resize(inst.id, snap.Spec.FlavorRef); err != nil {
 		return fmt.Errorf("resize to %s: %w", snap.Spec.FlavorRef, err)
 	}
-	o.report(snap, Act{What: Resize, From: inst.flavor, To: snap.Spec.FlavorRef})
 	return nil
 }
 
@@ -114,9 +111,4 @@ func (o *Operator) write(ctx context.Context, snap *Rds) error {
 		return fmt.Errorf("update Rds %s/%s: %w", snap.Namespace, snap.Name, err)
 	}
 	return nil
-}
-
-func (o *Operator) report(snap *Rds, a Act) {
-	a.Namespace, a.Name = snap.Namespace, snap.Name
-	o.Report(a)
 }

@@ -26,20 +26,6 @@ type Options struct {
 	Cloud     *Cloud
 	Resync    time.Duration // until every Rds is queued again; 10 seconds if zero, at least a second
 	Retry     time.Duration // until a failed snapshot is retried; 30 seconds if zero
-	Report    func(Act)     // is called with each change that the cloud has accepted; must not block
-}
-
-// The changes that an operator requests from the cloud.
-const (
-	Enlarge = "enlarge" // From and To in GB
-	Resize  = "resize"  // From and To are flavors
-)
-
-// Act is a change that the operator has requested from the cloud.
-type Act struct {
-	Namespace, Name string
-	What            string
-	From, To        string
 }
 
 // Operator applies Rds objects to the cloud while Run runs.
@@ -60,9 +46,6 @@ func New(o Options) (*Operator, error) {
 	}
 	if o.Retry == 0 {
 		o.Retry = 30 * time.Second
-	}
-	if o.Report == nil {
-		o.Report = func(Act) {}
 	}
 	config := rest.CopyConfig(o.Config)
 	config.UserAgent = "otc-rds-operator"
