@@ -8,7 +8,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"sync"
@@ -26,8 +25,6 @@ const startTimeout = 5 * time.Minute
 type Options struct {
 	// CRDs are files with CustomResourceDefinitions, installed before Start returns.
 	CRDs []string
-	// Progress gets the output of the compilation; nil is standard error.
-	Progress io.Writer
 }
 
 // Cluster is a running kube-apiserver with its etcd. Its methods may be called from several goroutines.
@@ -48,10 +45,7 @@ type Cluster struct {
 // Start starts a cluster with RBAC in a few seconds. The first start on a machine also compiles the servers for minutes. ctx bounds
 // the start only. The cluster ends, and its files are removed, with Stop or when this process is killed.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
-	if o.Progress == nil {
-		o.Progress = os.Stderr
-	}
-	binaries, err := Servers(ctx, o.Progress)
+	binaries, err := Servers(ctx)
 	if err != nil {
 		return nil, err
 	}

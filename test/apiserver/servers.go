@@ -9,7 +9,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -38,7 +37,7 @@ const VersionVariable = "KUBE_VERSION"
 // Servers returns the folder that holds kube-apiserver and etcd. It compiles them unless they are there, which takes about
 // four minutes on two cores. Processes that ask at the same time wait for one build. The folder is below .cache in the
 // checkout, one for each set of versions.
-func Servers(ctx context.Context, progress io.Writer) (string, error) {
+func Servers(ctx context.Context) (string, error) {
 	root, err := Checkout()
 	if err != nil {
 		return "", err
@@ -60,7 +59,7 @@ func Servers(ctx context.Context, progress io.Writer) (string, error) {
 		return done, nil
 	}
 	title := fmt.Sprintf("kube-apiserver %s and etcd %s", spec.kube, spec.etcd)
-	fmt.Fprintf(progress, "apiserver: compiling %s from source; the first time takes about 4 minutes on 2 cores\n", title)
+	fmt.Fprintf(os.Stderr, "apiserver: compiling %s from source; the first time takes about 4 minutes on 2 cores\n", title)
 	// The name is fixed, so that the next build removes the files of a killed one.
 	work := done + ".build"
 	if err := errors.Join(os.RemoveAll(work), os.Mkdir(work, 0o755)); err != nil {

@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
@@ -15,45 +14,21 @@ import (
 	"github.com/mcsps/rds-autopilot/test/world"
 )
 
-// checklist is what the demo expects and whether it happened.
+// checklist counts what the demo expects, and keeps what was not met.
 type checklist struct {
-	mu      sync.Mutex
-	entries []entry
-}
-
-type entry struct {
-	what string
-	err  error
+	mu     sync.Mutex
+	count  int
+	missed []error
 }
 
 // add stores one expectation. A non-nil error says why it was not met.
 func (l *checklist) add(what string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.entries = append(l.entries, entry{what, err})
-}
-
-// summary returns one line, and a line for each expectation that was not met. The error is nil if all were met.
-func (l *checklist) summary() (string, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	var text strings.Builder
-	met := 0
-	for _, e := range l.entries {
-		if e.err == nil {
-			met++
-		}
+	l.count++
+	if err != nil {
+		l.missed = append(l.missed, fmt.Errorf("not as expected: %s: %w", what, err))
 	}
-	fmt.Fprintf(&text, "%d of %d as expected\n", met, len(l.entries))
-	for _, e := range l.entries {
-		if e.err != nil {
-			fmt.Fprintf(&text, "  not as expected: %s\n    %v\n", e.what, e.err)
-		}
-	}
-	if met < len(l.entries) {
-		return text.String(), fmt.Errorf("%d of %d expectations were not met", len(l.entries)-met, len(l.entries))
-	}
-	return text.String(), nil
 }
 
 // armed waits until a database is armed.

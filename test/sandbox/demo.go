@@ -86,12 +86,9 @@ func demo(ctx context.Context, out *console, o worldOptions) (err error) {
 	if len(s.before) > 0 {
 		s.print("\n%s", s.table(ctx))
 	}
-	if len(s.checklist.entries) == 0 {
-		return runErr
-	}
-	summary, missed := s.checklist.summary()
-	s.print("%s", summary)
-	err = errors.Join(runErr, missed)
+	count, missed := s.checklist.count, s.checklist.missed
+	s.print("%d of %d as expected\n", count-len(missed), count)
+	err = errors.Join(append(missed, runErr)...)
 	if err == nil {
 		s.print("%s", nextSteps)
 	}

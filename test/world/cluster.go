@@ -68,7 +68,7 @@ func (w *World) useCluster(ctx context.Context) (err error) {
 }
 
 func (w *World) startOwnCluster(ctx context.Context) error {
-	cluster, err := apiserver.Start(ctx, apiserver.Options{Progress: w.options.Progress, CRDs: crds(w.root)})
+	cluster, err := apiserver.Start(ctx, apiserver.Options{CRDs: crds(w.root)})
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -47,8 +46,6 @@ type Options struct {
 	Binary string
 	// Race compiles it with the race detector: a race ends the process with exit code 66 when it stops.
 	Race bool
-	// Progress gets the output of the compilation; nil is standard error.
-	Progress io.Writer
 }
 
 // World is a running world. Its methods may be called from several goroutines.
@@ -81,9 +78,6 @@ type World struct {
 func Start(ctx context.Context, o Options) (*World, error) {
 	if o.Cloud.Speed == 0 {
 		o.Cloud.Speed = 60
-	}
-	if o.Progress == nil {
-		o.Progress = os.Stderr
 	}
 	w := &World{options: o, stop: func() {}}
 	if err := w.start(ctx); err != nil {

@@ -38,10 +38,10 @@ func run(command []string, stdout, stderr io.Writer) (code int, err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	if len(command) == 0 {
-		_, err := apiserver.Servers(ctx, stderr)
+		_, err := apiserver.Servers(ctx)
 		return 0, err
 	}
-	cluster, err := apiserver.Start(ctx, apiserver.Options{Progress: stderr})
+	cluster, err := apiserver.Start(ctx, apiserver.Options{})
 	if err != nil {
 		return 1, err
 	}

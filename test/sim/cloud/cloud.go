@@ -22,6 +22,7 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"encoding/hex"
+	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"io"
@@ -51,7 +52,7 @@ type Cloud struct {
 
 	mu       sync.Mutex
 	settings Settings
-	requests []*Request
+	requests []Request
 	tokens   map[string]time.Time // time of expiry by token
 	sampled  int64                // last tick whose raw data exist and whose rules are evaluated
 
@@ -89,8 +90,7 @@ func Start(opts Options) (*Cloud, error) {
 	}
 	c.raw = c.span(time.Minute)
 	c.sampled = c.tickAt(opts.Now())
-	var err error
-	if c.flavors, err = loadFlavors(); err != nil {
+	if err := json.Unmarshal(flavorData, &c.flavors); err != nil {
 		return nil, fmt.Errorf("load flavors: %w", err)
 	}
 	if opts.SigningKey != nil {

@@ -4,6 +4,7 @@ package simcloud
 
 import (
 	"net/http"
+	"slices"
 	"time"
 )
 
@@ -40,8 +41,6 @@ type Request struct {
 	Time               time.Time
 	Service, Operation string
 	Method, URI        string
-	// Status is 0 while the request is being answered, and if it never was.
-	Status int
 }
 
 type operationKey struct{}
@@ -57,11 +56,7 @@ func OperationOf(r *http.Request) (service, operation string) {
 func (c *Cloud) Requests() []Request {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	out := make([]Request, len(c.requests))
-	for i, r := range c.requests {
-		out[i] = *r
-	}
-	return out
+	return slices.Clone(c.requests)
 }
 
 // Count counts the requests to a service (an empty operation: to all its operations) since the start or the last

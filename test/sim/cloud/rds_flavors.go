@@ -4,16 +4,14 @@ package simcloud
 
 import (
 	_ "embed" // the catalogue
-	"encoding/json"
-	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 )
 
-// flavorData has the documented flavors. RDS umn: db_instance_classes.rst; RDS api:
-// querying_database_specifications.rst.
+// flavorData has the documented flavors, and the c2 codes of older instances, which the documents only have in examples.
+// RDS umn: db_instance_classes.rst; RDS api: querying_database_specifications.rst.
 //
 //go:embed data/rds-flavors.json
 var flavorData []byte
@@ -27,7 +25,6 @@ const (
 
 type flavor struct {
 	Engine string            `json:"engine"`
-	Spec   string            `json:"spec_code"`
 	VCPUs  int               `json:"vcpus"`
 	RAM    int               `json:"ram"` // GB
 	Group  string            `json:"group"`
@@ -35,25 +32,6 @@ type flavor struct {
 }
 
 func modes() []string { return []string{"single", "ha", "replica"} }
-
-// loadFlavors adds the c2 codes of older instances, which the documents only have in examples.
-func loadFlavors() ([]flavor, error) {
-	var out []flavor
-	if err := json.Unmarshal(flavorData, &out); err != nil {
-		return nil, fmt.Errorf("decode: %w", err)
-	}
-	for _, engine := range []string{"MySQL", "PostgreSQL"} {
-		short := map[string]string{"MySQL": "mysql", "PostgreSQL": "pg"}[engine]
-		for i, size := range []string{"medium", "large", "xlarge"} {
-			spec := fmt.Sprintf("rds.%s.c2.%s", short, size)
-			out = append(out, flavor{
-				Engine: engine, Spec: spec, VCPUs: []int{2, 4, 8}[i], RAM: []int{4, 8, 16}[i], Group: "normal",
-				Codes: map[string]string{"single": spec, "ha": spec + ".ha", "replica": spec + ".rr"},
-			})
-		}
-	}
-	return out, nil
-}
 
 // flavor returns the flavor and the mode of a code with its suffix, or nil.
 func (c *Cloud) flavor(code string) (*flavor, string) {

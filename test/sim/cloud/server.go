@@ -99,7 +99,7 @@ func (c *Cloud) handler(op operation) http.HandlerFunc {
 		}
 		r = r.WithContext(context.WithValue(r.Context(), operationKey{}, [2]string{op.service, name}))
 		r.Body = io.NopCloser(bytes.NewReader(body))
-		entry := c.logRequest(r, op.service, name)
+		c.logRequest(r, op.service, name)
 
 		fault := &Fault{}
 		if c.opts.Fault != nil {
@@ -119,7 +119,6 @@ func (c *Cloud) handler(op operation) http.HandlerFunc {
 		if fault.Status != 0 {
 			rep = reply{status: fault.Status, body: []byte(fault.Body)}
 		}
-		c.logStatus(entry, rep.status)
 		rep.write(w, fault, c.opts.Now())
 	}
 }
@@ -164,18 +163,10 @@ func (rep reply) write(w http.ResponseWriter, fault *Fault, now time.Time) {
 	}
 }
 
-func (c *Cloud) logRequest(r *http.Request, service, name string) *Request {
+func (c *Cloud) logRequest(r *http.Request, service, name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	entry := &Request{Time: c.opts.Now(), Service: service, Operation: name, Method: r.Method, URI: r.URL.RequestURI()}
-	c.requests = append(c.requests, entry)
-	return entry
-}
-
-func (c *Cloud) logStatus(entry *Request, status int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	entry.Status = status
+	c.requests = append(c.requests, Request{Time: c.opts.Now(), Service: service, Operation: name, Method: r.Method, URI: r.URL.RequestURI()})
 }
 
 // RoundTrip answers a request to one of the cloud's hosts in memory, in the caller's goroutine and without TLS, for

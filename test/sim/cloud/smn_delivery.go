@@ -46,7 +46,6 @@ type Delivery struct {
 
 // Attempt is one try to deliver a message.
 type Attempt struct {
-	Time   time.Time
 	Status int    // 0 without a reply
 	Err    string // why there was none
 }
@@ -113,7 +112,6 @@ func (c *Cloud) attempt(ctx context.Context, m *message) {
 	if c.isPrevented(m, fault) {
 		return
 	}
-	started := c.opts.Now()
 	status, err := c.post(ctx, snapshot, headers)
 	if err == nil && fault.LoseReply {
 		status, err = 0, errors.New("reply lost")
@@ -124,7 +122,7 @@ func (c *Cloud) attempt(ctx context.Context, m *message) {
 		m.inFlight = false
 		return
 	}
-	made := Attempt{Time: started, Status: status}
+	made := Attempt{Status: status}
 	if err != nil {
 		made.Err = err.Error()
 	}

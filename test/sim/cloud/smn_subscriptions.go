@@ -21,7 +21,6 @@ const (
 type Subscription struct {
 	URN, TopicURN, Protocol, Endpoint, Remark string
 	Status                                    int
-	Created                                   time.Time
 }
 
 type subscription struct{ Subscription }
@@ -57,7 +56,7 @@ func (c *Cloud) subscribe(q *call, t *topic) reply {
 		return jsonReply(http.StatusOK, fields{"request_id": hexID(32), "subscription_urn": s.URN})
 	}
 	s := &subscription{Subscription{
-		URN: t.URN + ":" + hexID(32), TopicURN: t.URN, Protocol: in.Protocol, Endpoint: in.Endpoint, Remark: in.Remark, Created: q.now,
+		URN: t.URN + ":" + hexID(32), TopicURN: t.URN, Protocol: in.Protocol, Endpoint: in.Endpoint, Remark: in.Remark,
 	}}
 	c.subscriptions = append(c.subscriptions, s)
 	c.sendConfirmation(s, q.now)
