@@ -182,9 +182,9 @@ func (n narrator) watchCloud(ctx context.Context, db *world.DB) {
 		case <-tick.C:
 		}
 		now := db.Instance()
-		switch {
-		case now.Status == last.Status:
-		case now.Status == simcloud.StatusModifying:
+		switch now.Status {
+		case last.Status:
+		case simcloud.StatusModifying:
 			n.printStep(actorOperator, now.Name, "requests the change from the cloud")
 		default:
 			n.printStep(actorCloud, now.Name, "the instance is %s: %s", now.Status, size(now))
