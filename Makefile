@@ -237,13 +237,7 @@ release-image: .cache/bin/ko ## Build the image of VERSION for two platforms, wi
 
 # Tools that users run beside the service. A test of test/release or test/docs fails if its tool is missing.
 .PHONY: tools
-tools: $(INSTALLTOOLS) $(addprefix .cache/bin/,prometheus promtool kubectl kube-state-metrics) ## Build helm, kubectl, prometheus and the other tools of make test-install (half an hour, once)
-
-.cache/bin/prometheus .cache/bin/promtool &: test/tools/prometheus/go.mod test/tools/prometheus/go.sum
-	@echo "── building prometheus and promtool (some ten minutes, once)"
-	@mkdir -p .cache/bin
-	@cd test/tools/prometheus && go build -ldflags '-s -w' -o ../../../.cache/bin/ tool
-	@touch .cache/bin/prometheus .cache/bin/promtool
+tools: $(INSTALLTOOLS) $(addprefix .cache/bin/,promtool kubectl kube-state-metrics) ## Build helm, kubectl, promtool and the other tools of make test-install (half an hour, once)
 
 .cache/bin/kubectl: test/tools/kubectl/go.mod test/tools/kubectl/go.sum
 	@echo "── building kubectl (some four minutes, once)"
