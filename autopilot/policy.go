@@ -4,8 +4,6 @@ package autopilot
 
 import (
 	"fmt"
-	"math"
-	"slices"
 	"time"
 
 	"github.com/mcsps/rds-autopilot/autopilot/window"
@@ -33,56 +31,14 @@ func NarrowerMode(a, b v1alpha1.Mode) v1alpha1.Mode {
 	return a
 }
 
-// Validate returns an error that names the first invalid field in the part of the policy for that kind of change. It
-// covers what the schema of the CRD cannot express, or what an older schema accepted.
-func Validate(spec v1alpha1.Spec, kind v1alpha1.ChangeKind) error {
-	switch kind {
-	case v1alpha1.KindVolume:
-		return validateStorage(spec.Storage)
-	case v1alpha1.KindFlavor:
-		return validateFlavor(spec.Flavor)
+// Validate returns an error if the flavor policy has a window that cannot be evaluated. The schema of the CRD rejects all
+// other faults, but it does not know the time zones.
+func Validate(spec v1alpha1.Spec) error {
+	if spec.Flavor.Window == nil {
+		return nil
 	}
-	return fmt.Errorf("unknown kind of change %q", kind)
-}
-
-func validateStorage(s v1alpha1.Storage) error {
-	switch {
-	case s.StepGB < volumeUnit || s.StepGB%volumeUnit != 0:
-		return fmt.Errorf("spec.storage.stepGB: %d is not a multiple of %d", s.StepGB, volumeUnit)
-	case s.StepPercent < 0 || s.StepPercent > 50: // 0 means that it is omitted
-		return fmt.Errorf("spec.storage.stepPercent: %d is not from 1 to 50", s.StepPercent)
-	case s.MaxGB != 0 && (s.MaxGB < 40 || s.MaxGB > 4000 || s.MaxGB%volumeUnit != 0):
-		return fmt.Errorf("spec.storage.maxGB: %d is not a multiple of %d from 40 to 4000", s.MaxGB, volumeUnit)
-	case s.ThresholdPercent < 1 || s.ThresholdPercent > 99:
-		return fmt.Errorf("spec.storage.thresholdPercent: %d is not from 1 to 99", s.ThresholdPercent)
-	}
-	return nil
-}
-
-func validateFlavor(f v1alpha1.Flavor) error {
-	for _, field := range []struct {
-		path            string
-		is, least, most int
-	}{
-		{"cpu.thresholdPercent", int(f.CPU.ThresholdPercent), 1, 100},
-		{"memory.thresholdPercent", int(f.Memory.ThresholdPercent), 1, 100},
-		{"alarm.count", int(f.Alarm.Count), 1, 5},
-		{"maxVCPUs", ValueOr(f.MaxVCPUs, 1), 1, math.MaxInt32},
-		{"maxMemoryGB", ValueOr(f.MaxMemoryGB, 1), 1, math.MaxInt32},
-		{"cooldownSeconds", ValueOr(f.CooldownSeconds, 0), 0, math.MaxInt32},
-		{"maxChangesPerDay", int(f.MaxChangesPerDay), 1, 10},
-	} {
-		if field.is < field.least || field.is > field.most {
-			return fmt.Errorf("spec.flavor.%s: %d is not from %d to %d", field.path, field.is, field.least, field.most)
-		}
-	}
-	if p := f.Alarm.PeriodSeconds; !slices.Contains([]int32{1, 300, 1200, 3600, 14400, 86400}, p) {
-		return fmt.Errorf("spec.flavor.alarm.periodSeconds: %d is not one of Cloud Eye's periods", p)
-	}
-	if f.Window != nil {
-		if err := window.Validate(*f.Window); err != nil {
-			return fmt.Errorf("spec.flavor.window.%w", err)
-		}
+	if err := window.Validate(*spec.Flavor.Window); err != nil {
+		return fmt.Errorf("spec.flavor.window.%w", err)
 	}
 	return nil
 }

@@ -175,8 +175,8 @@ func TestNewSizeNeverShrinksNeverPassesTheCapAndNeverStepsTwice(t *testing.T) {
 		if readOnlyNow(got, used) || atThreshold(got, used, rule.thresholdPercent) {
 			t.Fatalf("%d GB with %g GB used is still full", got, used)
 		}
-		if rule.readOnly && !writable(got, ReadOnlyAt(size)) {
-			t.Fatalf("a database that is full at %d GB stays read-only with %d GB", size, got)
+		if rule.readOnly && !writable(got, used) {
+			t.Fatalf("a database with %g GB used stays read-only with %d GB", used, got)
 		}
 	})
 }

@@ -88,9 +88,6 @@ func (c *Controller) arm(ctx context.Context, key Key) (requeueAfter time.Durati
 		return r.options.Recheck, r.setNotArmed(ctx, string(autopilot.ReasonInstanceUnknown),
 			"The instance is in "+inst.Status+". Its alarms are created once it is ACTIVE")
 	}
-	if err := autopilot.Validate(cs.Spec, v1alpha1.KindVolume); err != nil {
-		return 0, r.setNotArmed(ctx, string(autopilot.ReasonPolicyInvalid), err.Error())
-	}
 	if err := r.readArmed(ctx); err != nil {
 		return 0, err
 	}
@@ -168,7 +165,7 @@ func (r *round) setEnsured(record *ensureRecord) {
 // armingDue reports whether arm has to call Ensure. Every message starts a round, so not every round may list the
 // cloud.
 func (r *round) armingDue(c autopilot.Case) bool {
-	if c.Instance == nil || c.Claim.By != "" || autopilot.Validate(c.Spec, v1alpha1.KindVolume) != nil {
+	if c.Instance == nil || c.Claim.By != "" {
 		return true // arm reports the reason
 	}
 	rules := autopilot.Rules(c.Spec, c.Instance.VolumeGB)

@@ -141,7 +141,7 @@ func checkOn(w *walk, ch *change) answer {
 	if err != nil {
 		return no(autopilot.ReasonPolicyInvalid, 0, "This version ignores the alarm: %v", err)
 	}
-	if err := autopilot.Validate(c.Spec, metric.HelpedBy); err != nil {
+	if err := autopilot.Validate(c.Spec); err != nil && metric.HelpedBy == flavor {
 		return no(autopilot.ReasonPolicyInvalid, 0, "The policy is invalid, so the autopilot ignores the %s alarm: %v",
 			metric.Label, err)
 	}

@@ -21,7 +21,7 @@ const dataMissing = 30 * time.Minute
 // Armed reports whether an alarm would reach the service now and lead to a decision. It also returns the reason and the
 // message of the condition Armed.
 func Armed(spec v1alpha1.Spec, a v1alpha1.Alarms, t v1alpha1.Topic, now time.Time) (ok bool, reason, message string) {
-	if err := autopilot.Validate(spec, v1alpha1.KindFlavor); err != nil {
+	if err := autopilot.Validate(spec); err != nil {
 		return false, string(autopilot.ReasonPolicyInvalid), fmt.Sprintf("%v. The flavor does not change; storage still grows", err)
 	}
 	for _, metric := range autopilot.MetricTable() {

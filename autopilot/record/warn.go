@@ -22,7 +22,7 @@ const (
 // UpdateWarnings returns the warnings that are new and stores them in the status, so that the next leader does not
 // repeat them. It removes warnings that no longer hold, so that they can be given again later.
 func UpdateWarnings(c autopilot.Case, s *v1alpha1.Status) []autopilot.Warning {
-	if c.Instance == nil || c.Instance.VolumeGB == 0 || autopilot.Validate(c.Spec, v1alpha1.KindVolume) != nil {
+	if c.Instance == nil || c.Instance.VolumeGB == 0 {
 		return nil
 	}
 	holds := slices.Concat(warnings(c), waitsForOthers(c, s), silentRules(c),
