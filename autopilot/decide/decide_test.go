@@ -142,7 +142,9 @@ func rows() []row {
 			stops(autopilot.ReasonNotEnabled, 0, "The mode is Off")},
 		{"metric disabled", metricOff, cpu(95),
 			stops(autopilot.ReasonNotEnabled, 0, "The CPU alarm is switched off: spec.flavor.cpu.enabled is false")},
-		{"flavor policy invalid", func(c *autopilot.Case) { c.Spec.Flavor.Window = &v1alpha1.Window{Start: "00:00", End: "00:00", TimeZone: "Mars"} },
+		{"flavor policy invalid", func(c *autopilot.Case) {
+			c.Spec.Flavor.Window = &v1alpha1.Window{Start: "00:00", End: "00:00", TimeZone: "Mars"}
+		},
 			cpu(95), stops(autopilot.ReasonPolicyInvalid, 0, `The policy is invalid, so the autopilot ignores the CPU alarm: spec.flavor.window.timeZone: unknown time zone Mars`)},
 		{"unknown metric in alarm", nil, one(ofUnknownMetric(cases.StorageAt(99))), stops(autopilot.ReasonPolicyInvalid, 0)},
 
