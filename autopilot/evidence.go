@@ -86,13 +86,6 @@ func (c Case) OverdueSince(a Alarm) time.Time {
 	return time.Time{}
 }
 
-// PersistsAfterGrowth reports whether a measurement from after our last growth exists. The state of the rewritten rule
-// does not count then.
-func (a Alarm) PersistsAfterGrowth(c Case) bool {
-	grown := c.GrowthTime(a)
-	return !grown.IsZero() && a.Evidence.Time.After(grown)
-}
-
 // IsOverdue reports whether Cloud Eye should have raised the alarm by now, by its own data.
 func (a Alarm) IsOverdue(c Case) bool {
 	return !c.OverdueSince(a).IsZero() && a.untilOverdue(c) <= 0 && a.Evidence.Present() && c.IsFull(a.Evidence)
@@ -100,7 +93,7 @@ func (a Alarm) IsOverdue(c Case) bool {
 
 // untilOverdue returns how long the used space of a volume over its threshold still waits for Cloud Eye's alarm.
 func (a Alarm) untilOverdue(c Case) time.Duration {
-	return c.OverdueSince(a).Add(overdueAfter + c.patience(a.Metric)).Sub(c.Now)
+	return c.OverdueSince(a).Add(overdueAfter + patience(c.Spec, a.Metric)).Sub(c.Now)
 }
 
 // OverdueRequeue returns when to read the used space again of a volume over its threshold; 0 for all others. A value
@@ -170,8 +163,8 @@ func (c Case) UsedSpace(e Evidence) *v1alpha1.UsedSpace {
 }
 
 // patience returns how long a value must last until Cloud Eye's rule of that metric raises its alarm.
-func (c Case) patience(m v1alpha1.Metric) time.Duration {
-	rule := Row(m).Rule(c.Spec, 0) // count and period are the same for every volume
+func patience(spec v1alpha1.Spec, m v1alpha1.Metric) time.Duration {
+	rule := Row(m).Rule(spec, 0) // count and period are the same for every volume
 	return time.Duration(rule.Count) * max(time.Minute,
 		time.Duration(rule.PeriodSeconds)*time.Second) // a period of 1 means raw data, which comes every minute
 }

@@ -122,6 +122,6 @@ func DefaultSpec() v1alpha1.Spec {
 }
 
 // Cooldown returns the least time between the starts of two changes of flavor.
-func (c Case) Cooldown() time.Duration {
-	return time.Duration(ValueOr(c.Spec.Flavor.CooldownSeconds, 3600)) * time.Second
+func Cooldown(spec v1alpha1.Spec) time.Duration {
+	return time.Duration(ValueOr(spec.Flavor.CooldownSeconds, 3600)) * time.Second
 }

@@ -74,6 +74,7 @@ func (c Case) Progress(ch *v1alpha1.Change) Progress {
 	}
 	recorded, since := RecordedProgress(*ch, c.Spec.Apply)
 	isFlavor, isCloud := ch.Kind == v1alpha1.KindFlavor, c.Spec.Apply == v1alpha1.ApplyCloud
+	isModifying := strings.HasPrefix(c.Instance.Status, statusModifying)
 	isSent := ch.RequestTime != nil || c.IsAccepted(ch)
 	isUnclear := isCloud && recorded == Unclear && c.Now.Sub(since) < StallAfter
 	has, had := c.Instance.VolumeGB >= Gigabytes(ch.To), false
@@ -87,9 +88,9 @@ func (c Case) Progress(ch *v1alpha1.Change) Progress {
 		return Completed
 	case !has && had && c.Wanted.Flavor == ch.To:
 		return Undone
-	case has, ch.StartTime != nil, isUnclear && c.isModifying(), c.IsUnanswered(ch):
+	case has, ch.StartTime != nil, isUnclear && isModifying, c.IsUnanswered(ch):
 		return Started
-	case !isCloud && (c.IsRequested(ch) || isSent && c.isModifying()): // the operator may have been faster than the reset
+	case !isCloud && (c.IsRequested(ch) || isSent && isModifying): // the operator may have been faster than the reset
 		return Started
 	case isUnclear:
 		return Unclear
@@ -114,8 +115,6 @@ func (c Case) IsAccepted(ch *v1alpha1.Change) bool {
 	return c.Accepted != nil && c.Accepted.Kind == ch.Kind && c.Accepted.To == ch.To &&
 		c.Accepted.DecisionTime.Equal(ch.DecisionTime)
 }
-
-func (c Case) isModifying() bool { return strings.HasPrefix(c.Instance.Status, statusModifying) }
 
 // Unstarted returns our pending change of that kind that each check decides again, or nil.
 func (c Case) Unstarted(kind v1alpha1.ChangeKind) *v1alpha1.Change {

@@ -25,16 +25,17 @@ func checkInForce(w *walk, ch *change) answer {
 	}
 	c, a := *w.c, ch.alarms[0]
 	grown := c.GrowthTime(a)
+	isMeasuredSince := !grown.IsZero() && a.Evidence.Time.After(grown) // the state of the rewritten rule does not count
 	switch {
 	case a.InForce(c.Now), c.IsReadOnly(a):
 		return answer{}
-	case a.IsOverdue(c), a.PersistsAfterGrowth(c) && c.IsFull(a.Evidence):
+	case a.IsOverdue(c), isMeasuredSince && c.IsFull(a.Evidence):
 		return answer{}
 	case metric.Label == string(a.Metric) && metric.HelpedBy == "": // of another version, and not in force
 		return silence(0)
-	case !grown.IsZero() && !a.Evidence.Time.After(grown): // no measurement from after the growth yet
+	case !grown.IsZero() && !isMeasuredSince:
 		return silence(autopilot.DataRequeue)
-	case !a.Signalled() || isAnswered(c, a):
+	case !a.Signalled() || isAnswered(c.Status.Decisions, a):
 		return silence(a.OverdueRequeue(c))
 	case a.Settling(c.Now):
 		return silence(autopilot.SettleRequeue)
@@ -49,8 +50,8 @@ func checkInForce(w *walk, ch *change) answer {
 }
 
 // isAnswered reports whether the alarm of this very signal was already recorded as cleared.
-func isAnswered(c autopilot.Case, a autopilot.Alarm) bool {
-	for _, r := range c.Status.Decisions {
+func isAnswered(decisions []v1alpha1.DecisionRecord, a autopilot.Alarm) bool {
+	for _, r := range decisions {
 		if r.Metric == a.Metric {
 			return r.MessageID == a.Signal.MessageID && r.Reason == string(autopilot.ReasonAlarmCleared)
 		}

@@ -56,7 +56,7 @@ func LargerFlavors(c autopilot.Case, m v1alpha1.Metric) []flavors.Candidate {
 		return nil
 	}
 	required := requirements(c, []autopilot.Alarm{{Metric: m}}, c.Knows(resizeList))
-	if lacksSizes(c, required).reason != "" {
+	if lacksSizes(required).reason != "" {
 		return nil
 	}
 	return flavors.Ladder(c.Catalogue, required)
@@ -89,7 +89,7 @@ func familyText(c autopilot.Case, isListed bool) string {
 func checkOtherFlavor(w *walk, _ *change) answer {
 	c := *w.c
 	has, wanted := c.Instance.Flavor, c.Wanted.Flavor
-	if wanted == has || isOurs(c, flavor, wanted) {
+	if wanted == has || isOurs(c.Status.Changes, flavor, wanted) {
 		return answer{}
 	}
 	if since, stalled := stalledRequest(c, flavor); stalled {
@@ -102,8 +102,8 @@ func checkOtherFlavor(w *walk, _ *change) answer {
 }
 
 // isOurs reports whether a size or flavor that the Rds requests is that of our last change of the kind.
-func isOurs(c autopilot.Case, kind v1alpha1.ChangeKind, wanted string) bool {
-	last, ok := autopilot.LastDecided(c.Status.Changes, kind)
+func isOurs(changes []v1alpha1.Change, kind v1alpha1.ChangeKind, wanted string) bool {
+	last, ok := autopilot.LastDecided(changes, kind)
 	return ok && last.To == wanted && last.By == v1alpha1.ByAutopilot
 }
 
@@ -112,15 +112,15 @@ func checkFlavorsKnown(w *walk, ch *change) answer {
 	if !w.need(ch, catalogue) {
 		return no(autopilot.ReasonNoData, autopilot.DataRequeue, "The cloud's flavors could not be read")
 	}
-	return lacksSizes(*w.c, requirements(*w.c, ch.alarms, false))
+	return lacksSizes(requirements(*w.c, ch.alarms, false))
 }
 
 // lacksSizes stops if the size of the present flavor or a cap is not known.
-func lacksSizes(c autopilot.Case, required flavors.Requirements) answer {
+func lacksSizes(required flavors.Requirements) answer {
 	switch {
 	case required.Current.VCPUs <= 0 || required.Current.MemoryGB <= 0:
 		return no(autopilot.ReasonNoData, soldOutRequeue,
-			"The vCPUs and memory of %s are not known, so no larger flavor can be chosen", c.Instance.Flavor)
+			"The vCPUs and memory of %s are not known, so no larger flavor can be chosen", required.Current.Code)
 	case required.MaxVCPUs <= 0 || required.MaxMemoryGB <= 0:
 		return no(autopilot.ReasonNoData, soldOutRequeue,
 			"The size of the instance at first arming is not known, so the flavor has no cap. Set spec.flavor.maxVCPUs and spec.flavor.maxMemoryGB")

@@ -40,9 +40,9 @@ func checkCooldown(w *walk, _ *change) answer {
 	c := w.c
 	starts := autopilot.FlavorStarts(c.Status.Changes)
 	if len(starts) > 0 {
-		if remaining := c.Cooldown() - c.Now.Sub(starts[0]); remaining > 0 {
+		if remaining := autopilot.Cooldown(c.Spec) - c.Now.Sub(starts[0]); remaining > 0 {
 			return no(autopilot.ReasonCooldown, remaining, "The last change of flavor started at %s, and the cooldown is %s",
-				autopilot.TimeText(starts[0]), autopilot.DurationText(c.Cooldown()))
+				autopilot.TimeText(starts[0]), autopilot.DurationText(autopilot.Cooldown(c.Spec)))
 		}
 	}
 	if most := int(c.Spec.Flavor.MaxChangesPerDay); most > 0 && len(starts) >= most {

@@ -167,7 +167,7 @@ func checkActive(w *walk, ch *change) answer {
 		return no(autopilot.ReasonInstanceBusy, c.Recheck, "The instance is in %s: the flavor changes once it is %s",
 			has.Status, autopilot.StatusActive)
 	}
-	needed := min(settledFor, c.Cooldown())
+	needed := min(settledFor, autopilot.Cooldown(c.Spec))
 	remaining := needed
 	if seen := c.Status.Instance; seen != nil && seen.ActiveSince != nil {
 		remaining = needed - c.Now.Sub(seen.ActiveSince.Time)

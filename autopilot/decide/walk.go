@@ -257,7 +257,7 @@ func newChange(c autopilot.Case, ch change, d autopilot.Decision) *v1alpha1.Chan
 	for _, a := range ch.alarms {
 		next.Metrics = append(next.Metrics, a.Metric)
 	}
-	if ch.kind == volume && growthOf(c, ch.alarms[0]).isOther() && !isOurs(c, volume, next.To) {
+	if ch.kind == volume && growthOf(c, ch.alarms[0]).isOther() && !isOurs(c.Status.Changes, volume, next.To) {
 		next.By = v1alpha1.ByOther
 	}
 	if p := c.Unstarted(ch.kind); p != nil {

@@ -42,7 +42,7 @@ func (a Answer) Record(c autopilot.Case, s *v1alpha1.Status) (
 		put(s, *ch)
 		return nil, nil, nil
 	case a.Reason == autopilot.ReasonContested:
-		end(c, ch, v1alpha1.OutcomeLost)
+		end(ch, v1alpha1.OutcomeLost, c.Now)
 	case !a.Unsent:
 		refuse(c, ch, a.Reason, a.Message)
 	}

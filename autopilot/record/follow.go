@@ -65,7 +65,7 @@ func ClearOn(c autopilot.Case, s *v1alpha1.Status) {
 			ch.RequestTime = c.Accepted.RequestTime
 			put(s, *ch)
 		case !c.IsRequested(ch) || ch.Refusal != nil:
-			withdraw(c, s, ch)
+			withdraw(s, ch, c.Now)
 		}
 	}
 }
@@ -118,11 +118,11 @@ func (f *Followed) follow(c autopilot.Case, ch *v1alpha1.Change) {
 	}
 	switch progress {
 	case autopilot.Completed:
-		end(c, ch, v1alpha1.OutcomeCompleted)
+		end(ch, v1alpha1.OutcomeCompleted, c.Now)
 	case autopilot.Lost:
-		end(c, ch, v1alpha1.OutcomeLost)
+		end(ch, v1alpha1.OutcomeLost, c.Now)
 	case autopilot.Undone:
-		end(c, ch, v1alpha1.OutcomeReverted)
+		end(ch, v1alpha1.OutcomeReverted, c.Now)
 	default:
 		put(&f.Status, *ch)
 		return
@@ -204,7 +204,7 @@ func (f *Followed) addOther(c autopilot.Case, kind v1alpha1.ChangeKind, from, to
 			ch.RequestTime = x.RequestTime
 		}
 	}
-	end(c, &ch, v1alpha1.OutcomeCompleted)
+	end(&ch, v1alpha1.OutcomeCompleted, c.Now)
 	f.Status.Changes = prepend(f.Status.Changes, ch)
 	if kind == v1alpha1.KindFlavor && c.Wanted.Flavor == from && f.revert(c, from) {
 		return // the event about our change says it
@@ -223,7 +223,7 @@ func (f *Followed) revert(c autopilot.Case, flavor string) bool {
 		if !isInCloud || ch.To != flavor {
 			return false
 		}
-		end(c, &ch, v1alpha1.OutcomeReverted)
+		end(&ch, v1alpha1.OutcomeReverted, c.Now)
 		f.Status.Changes[i] = ch // prepend has made this list
 		f.Ended = append(f.Ended, ch)
 		return true

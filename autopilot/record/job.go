@@ -77,22 +77,22 @@ func fail(c autopilot.Case, ch *v1alpha1.Change, reason autopilot.Reason, messag
 		last = c.Status.Changes[i].Refusal
 	}
 	ch.Refusal = newRefusal(c, last, reason, message)
-	end(c, ch, v1alpha1.OutcomeFailed)
+	end(ch, v1alpha1.OutcomeFailed, c.Now)
 }
 
-func end(c autopilot.Case, ch *v1alpha1.Change, o v1alpha1.Outcome) {
-	ch.Outcome, ch.CompletionTime = o, *autopilot.Micro(c.Now)
+func end(ch *v1alpha1.Change, o v1alpha1.Outcome, now time.Time) {
+	ch.Outcome, ch.CompletionTime = o, *autopilot.Micro(now)
 	if o == v1alpha1.OutcomeCompleted {
 		ch.Refusal = nil
 	}
 }
 
 // withdraw ends a pending change that was never requested, or only refused.
-func withdraw(c autopilot.Case, s *v1alpha1.Status, ch *v1alpha1.Change) {
+func withdraw(s *v1alpha1.Status, ch *v1alpha1.Change, now time.Time) {
 	o := v1alpha1.OutcomeWithdrawn
 	if ch.Refusal != nil {
 		o = v1alpha1.OutcomeRefused
 	}
-	end(c, ch, o)
+	end(ch, o, now)
 	put(s, *ch)
 }

@@ -35,7 +35,7 @@ func Outcome(c autopilot.Case, v autopilot.Verdict) Recorded {
 	for _, ch := range s.PendingChanges() {
 		isReplaced := v.Change != nil && v.Change.Kind == ch.Kind
 		if !isReplaced && c.Progress(ch) == autopilot.Unstarted && !c.IsRequested(ch) && !postponed(v, ch) {
-			withdraw(c, s, ch)
+			withdraw(s, ch, c.Now)
 		}
 	}
 	if v.Change != nil {
@@ -67,7 +67,7 @@ func markReverted(c autopilot.Case, s *v1alpha1.Status) {
 	s.Changes = slices.Clone(s.Changes)
 	for i, ch := range s.Changes {
 		if ch.Kind == v1alpha1.KindFlavor && ch.Outcome == ours.Outcome && ch.DecisionTime.Equal(ours.DecisionTime) {
-			end(c, &s.Changes[i], v1alpha1.OutcomeReverted)
+			end(&s.Changes[i], v1alpha1.OutcomeReverted, c.Now)
 		}
 	}
 }

@@ -9,9 +9,6 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// summaryLimit is the maximum length of a summary in characters, so that it fits into a column of kubectl get.
-const summaryLimit = 80
-
 // Summarize sets the texts for the columns of kubectl get: the volume, its cap and its used part, the last change and
 // the last decision.
 func Summarize(s *v1alpha1.Status) {
@@ -29,12 +26,12 @@ func Summarize(s *v1alpha1.Status) {
 		if ch.IsPending() && (!ch.IsDecided() || ch.Refused() != nil) || isUnrequested(ch) {
 			continue
 		}
-		s.Summary.LastChange = truncate(summarizeChange(ch))
+		s.Summary.LastChange = summarizeChange(ch)
 		break
 	}
 	if len(s.Decisions) > 0 {
 		d := s.Decisions[0]
-		s.Summary.LastDecision = truncate(fmt.Sprintf("%s (%s)", d.Reason, d.Metric))
+		s.Summary.LastDecision = fmt.Sprintf("%s (%s)", d.Reason, d.Metric)
 	}
 }
 
@@ -65,12 +62,4 @@ func shortFlavor(code string) string {
 		return parts[2]
 	}
 	return code
-}
-
-// truncate returns the text with at most summaryLimit characters.
-func truncate(text string) string {
-	if letters := []rune(text); len(letters) > summaryLimit {
-		return string(letters[:summaryLimit-1]) + "…"
-	}
-	return text
 }

@@ -3,10 +3,8 @@
 package record
 
 import (
-	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -49,11 +47,6 @@ func TestSummarizeNamesTheLastChangeAndDecision(t *testing.T) {
 		if got := test.status.Summary; got != test.want {
 			t.Errorf("%s: %+v, want %+v", test.name, got, test.want)
 		}
-	}
-
-	long := v1alpha1.Status{Changes: []v1alpha1.Change{{Kind: flavor, From: strings.Repeat("ä", 300), To: "b", Outcome: v1alpha1.OutcomeCompleted}}}
-	if Summarize(&long); utf8.RuneCountInString(long.Summary.LastChange) != summaryLimit || !utf8.ValidString(long.Summary.LastChange) {
-		t.Errorf("%d characters: %q", utf8.RuneCountInString(long.Summary.LastChange), long.Summary.LastChange)
 	}
 }
 

@@ -25,8 +25,7 @@ func UpdateWarnings(c autopilot.Case, s *v1alpha1.Status) []autopilot.Warning {
 	if c.Instance == nil || c.Instance.VolumeGB == 0 {
 		return nil
 	}
-	holds := slices.Concat(warnings(c), waitsForOthers(c, s), silentRules(c),
-		readOnlyWarning(c), replicaWarning(c))
+	holds := slices.Concat(warnings(c), waitsForOthers(c, s), replicaWarning(c))
 	var kept []v1alpha1.Warned
 	var news []autopilot.Warning
 	for _, w := range holds {
@@ -42,19 +41,19 @@ func UpdateWarnings(c autopilot.Case, s *v1alpha1.Status) []autopilot.Warning {
 	return news
 }
 
-func warnings(c autopilot.Case) []autopilot.Warning {
+// warnings returns those about the space of the volume.
+func warnings(c autopilot.Case) (found []autopilot.Warning) {
+	add := func(r autopilot.Reason, format string, args ...any) {
+		found = append(found, autopilot.Warning{Reason: r, Message: fmt.Sprintf(format, args...)})
+	}
 	size, most := c.Instance.VolumeGB, c.MaxGB()
-	var found []autopilot.Warning
 	switch {
 	case size >= most:
-		found = append(found, autopilot.Warning{Reason: autopilot.ReasonCapReached, Message: fmt.Sprintf("Storage is at its limit: %d GB (%s). Raise maxGB or free space", size, c.MaxGBText())})
+		add(autopilot.ReasonCapReached, "Storage is at its limit: %d GB (%s). Raise maxGB or free space", size, c.MaxGBText())
 	case 100*size >= nearCap*most:
-		found = append(found, autopilot.Warning{Reason: autopilot.ReasonNearCap, Message: fmt.Sprintf("Storage has %d GB, %d %% of its limit of %d GB (spec.storage.maxGB). Raise maxGB or free space before it stops growing", size, 100*size/most, most)})
+		add(autopilot.ReasonNearCap, "Storage has %d GB, %d %% of its limit of %d GB (spec.storage.maxGB). Raise maxGB or free space before it stops growing",
+			size, 100*size/most, most)
 	}
-	return found
-}
-
-func silentRules(c autopilot.Case) (found []autopilot.Warning) {
 	for _, a := range c.Alarms {
 		if a.InForce(c.Now) || !a.IsOverdue(c) {
 			continue
@@ -63,19 +62,14 @@ func silentRules(c autopilot.Case) (found []autopilot.Warning) {
 		if a.State != "" {
 			reports = fmt.Sprintf("%q for the storage rule", a.State)
 		}
-		found = append(found, autopilot.Warning{Reason: autopilot.ReasonRuleSilent, Message: fmt.Sprintf("Cloud Eye reports %s, although storage has been over its threshold since %s or earlier (%.1f of %d GB used). The autopilot acts on the used space. Run rds-autopilot doctor: it shows whether Cloud Eye evaluates rules",
-			reports, autopilot.TimeText(c.OverdueSince(a)), a.Evidence.UsedGB, c.Instance.VolumeGB)})
+		add(autopilot.ReasonRuleSilent, "Cloud Eye reports %s, although storage has been over its threshold since %s or earlier (%.1f of %d GB used). The autopilot acts on the used space. Run rds-autopilot doctor: it shows whether Cloud Eye evaluates rules",
+			reports, autopilot.TimeText(c.OverdueSince(a)), a.Evidence.UsedGB, size)
+	}
+	if c.Status.ReadOnly != nil {
+		add(autopilot.ReasonReadOnly, "The database has been read-only since %s. With %d GB it is writable again once at most %.0f GB are used. The autopilot grows the volume if its limits allow it; otherwise raise maxGB or free space",
+			autopilot.TimeText(c.Status.ReadOnly.SinceTime.Time), size, autopilot.WritableAt(size))
 	}
 	return found
-}
-
-func readOnlyWarning(c autopilot.Case) []autopilot.Warning {
-	if c.Status.ReadOnly == nil {
-		return nil
-	}
-	size := c.Instance.VolumeGB
-	return []autopilot.Warning{{Reason: autopilot.ReasonReadOnly, Message: fmt.Sprintf("The database has been read-only since %s. With %d GB it is writable again once at most %.0f GB are used. The autopilot grows the volume if its limits allow it; otherwise raise maxGB or free space",
-		autopilot.TimeText(c.Status.ReadOnly.SinceTime.Time), size, autopilot.WritableAt(size))}}
 }
 
 // replicaWarning returns a warning if a read replica has a smaller volume than its primary and no RdsAutopilot manages
