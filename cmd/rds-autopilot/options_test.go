@@ -12,8 +12,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
@@ -47,55 +45,6 @@ func TestFlagsThatAreNotGivenComeFromTheEnvironment(t *testing.T) {
 		autopilot.Allowed{Apply: v1alpha1.ApplyCloud, Instances: []string{"shop/*", "*/0a1b"}}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
-	}
-}
-
-// The chart sets variables and no flags. So "kubectl exec … -- rds-autopilot plan" and doctor have the settings of serve,
-// unless a flag has a short form, which excludes it from the environment.
-func TestEveryFlagOfServeComesFromTheEnvironmentInEachCommand(t *testing.T) {
-	values := map[string]string{
-		"mode": "Recommend", "allow-apply": "Cloud", "log-level": "debug", "log-format": "console",
-		"public-url": "ftp://wrong", "smn-ca-file": filepath.Join(t.TempDir(), "none.pem"), // these flags return no value, so only an error shows that they were set
-	}
-	ofType := map[string]string{
-		"string": "x", "bool": "false", "int": "7", "float64": "2.5", "duration": "7m0s", "stringSlice": "a/b,c/d", "stringToString": "smn=https://a,rds=https://b",
-	}
-	env := func(c *cobra.Command, f *pflag.Flag) func(string) string {
-		value := values[f.Name]
-		if value == "" {
-			value = ofType[f.Value.Type()]
-		}
-		if value == "" {
-			t.Fatalf("%s --%s: the test has no value of type %s", c.Name(), f.Name, f.Value.Type())
-		}
-		return environment(envName(f.Name) + "=" + value)
-	}
-	root := newRoot(environment())
-	serve, _, err := root.Find([]string{"serve"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	shared := map[string]int{}
-	serve.Flags().VisitAll(func(f *pflag.Flag) {
-		for _, c := range newRoot(environment()).Commands() {
-			own := c.Flags().Lookup(f.Name)
-			if own == nil {
-				continue
-			}
-			shared[c.Name()]++
-			before := own.Value.String()
-			err := fromEnv(c.Flags(), env(c, own))
-			isRead := own.Value.String() != before
-			if own.Value.Type() == "func" {
-				isRead, err = err != nil, nil
-			}
-			if !isRead || err != nil {
-				t.Errorf("%s --%s does not take %s: %v", c.Name(), f.Name, envName(f.Name), err)
-			}
-		}
-	})
-	if shared["plan"] < 5 || shared["doctor"] < 10 {
-		t.Errorf("flags that a command shares with serve: %v", shared)
 	}
 }
 
