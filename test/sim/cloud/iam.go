@@ -4,7 +4,6 @@ package simcloud
 
 import (
 	"net/http"
-	"strings"
 	"time"
 )
 
@@ -79,11 +78,10 @@ func (c *Cloud) authenticate(q *call) (reply, bool) {
 		}
 		return gatewayError(http.StatusUnauthorized, "APIGW.0301", "Incorrect IAM authentication information: token expired or unknown"), false
 	}
-	// The HMAC of a signed request is not verified, because the SDK computes it.
-	if strings.HasPrefix(q.Header.Get("Authorization"), "SDK-HMAC-SHA256 Credential="+c.identity.accessKey+"/") {
-		return reply{}, true
+	if err := c.verifySignature(q); err != nil {
+		return gatewayError(http.StatusUnauthorized, "APIGW.0301", "Incorrect IAM authentication information: %v", err), false
 	}
-	return gatewayError(http.StatusUnauthorized, "APIGW.0301", "Incorrect IAM authentication information: neither a token nor a known access key"), false
+	return reply{}, true
 }
 
 func (c *Cloud) createToken(q *call) reply {
