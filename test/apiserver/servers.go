@@ -95,27 +95,20 @@ func Lock(ctx context.Context, file string) (unlock func(), err error) {
 	return func() { _ = lock.Close() }, nil
 }
 
-// Checkout returns the root of the repository: above the working directory, else above this source file.
+// Checkout returns the root of the repository, above the working directory.
 func Checkout() (string, error) {
 	wd, err := os.Getwd()
 	if err != nil {
 		return "", fmt.Errorf("working directory: %w", err)
 	}
-	starts := []string{wd}
-	if _, file, _, ok := runtime.Caller(0); ok && filepath.IsAbs(file) {
-		starts = append(starts, filepath.Dir(file))
-	}
-	for _, start := range starts {
-		for dir := start; ; dir = filepath.Dir(dir) {
-			if mod, err := os.ReadFile(filepath.Join(dir, "go.mod")); err == nil && bytes.HasPrefix(mod, []byte(mainModule)) {
-				return dir, nil
-			}
-			if dir == filepath.Dir(dir) {
-				break
-			}
+	for dir := wd; ; dir = filepath.Dir(dir) {
+		if mod, err := os.ReadFile(filepath.Join(dir, "go.mod")); err == nil && bytes.HasPrefix(mod, []byte(mainModule)) {
+			return dir, nil
+		}
+		if dir == filepath.Dir(dir) {
+			return "", fmt.Errorf("no checkout of rds-autopilot above %s, from which the tested binaries are compiled", wd)
 		}
 	}
-	return "", fmt.Errorf("no checkout of rds-autopilot above %s, from which the tested binaries are compiled", wd)
 }
 
 // buildSpec holds all inputs of the compiler.
