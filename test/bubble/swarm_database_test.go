@@ -625,7 +625,7 @@ func (d *database) replaceInstance() {
 	}
 	next := old
 	next.ID, next.Name, next.Nodes, next.Created = "", d.name, nil, time.Time{}
-	next.Status = simcloud.StatusActive
+	next.Status, next.Omits, next.SeriesFaults = simcloud.StatusActive, nil, nil // faults end by the former id
 	d.w.sim.RemoveInstance(old.ID)
 	if d.replicaID != "" {
 		d.w.sim.RemoveInstance(d.replicaID)

@@ -425,7 +425,7 @@ func (d *database) judgeReadOnly() {
 	free := p.on && p.spec.Mode == v1alpha1.ModeAuto && in.VolumeGB < d.maxGB(p.spec) && in.VolumeGB < 4000 && time.Now().After(d.touched) && !d.w.plan.settings.RefuseEnlargeWhenFull &&
 		(!d.w.plan.fullWaits || p.spec.Apply == v1alpha1.ApplyCloud)
 	switch {
-	case !in.ReadOnly || !free:
+	case !in.ReadOnly || !free || in.FailingJobs > 0:
 		d.readOnlyFor = 0
 	case in.Status == simcloud.StatusModifying: // the cloud refuses another change
 	case d.w.calm() > 15*time.Minute:
