@@ -61,11 +61,6 @@ func findAccount(env func(string) string) (account, error) {
 		region:        first("REGION_NAME", "REGION_ID"),
 		caFile:        first("CACERT", "CA_CERT"),
 	}
-	for name := range strings.FieldsSeq(unsupportedVariables) {
-		if env(name) != "" {
-			return account{}, fmt.Errorf("cloud credentials: %s is not supported: unset it, and give a user of the project itself", name)
-		}
-	}
 	insecure := first("INSECURE")
 	a.insecure = insecure == "1" || insecure == "true"
 	authType := first("AUTH_TYPE")
@@ -82,7 +77,7 @@ func findAccount(env func(string) string) (account, error) {
 // validated checks the account and returns it with one kind of credentials, either a password or an access key.
 func (a account) validated(authType string, token bool) (account, error) {
 	if a.authURL == "" {
-		return account{}, errors.New("cloud credentials: OS_AUTH_URL is not set and clouds.yaml names no auth_url")
+		return account{}, errors.New("cloud credentials: OS_AUTH_URL is not set, and clouds.yaml has no auth_url for the cloud in OS_CLOUD")
 	}
 	u, err := url.Parse(a.authURL)
 	if err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") {

@@ -94,7 +94,7 @@ func (t *transport) refusal(op operation, resp *http.Response, reply []byte) *Er
 	return &Error{
 		Service: string(t.ops[op].service), Operation: string(op), Status: resp.StatusCode, Code: t.clean(code),
 		Message:    t.clean(message),
-		retryAfter: retryAfter(resp.Header, t.now()),
+		retryAfter: retryAfter(resp.Header),
 	}
 }
 

@@ -82,9 +82,7 @@ func serviceEntries() map[service]serviceEntry {
 func findServices(p *golangsdk.ProviderClient, projectID, region string,
 	overrides map[string]string) (map[service]string, error) {
 	bases := map[service]string{}
-	known := map[string]bool{}
 	for s, e := range serviceEntries() {
-		known[e.name] = true
 		override := overrides[e.name]
 		found := e.lookUp(p, region)
 		if found == "" && override == "" {
@@ -96,11 +94,6 @@ func findServices(p *golangsdk.ProviderClient, projectID, region string,
 			return nil, err
 		}
 		bases[s] = base
-	}
-	for name := range overrides {
-		if !known[name] {
-			return nil, fmt.Errorf("endpoint %s: no such service; smn, ces and rds are known", name)
-		}
 	}
 	return bases, nil
 }

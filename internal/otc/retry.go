@@ -42,16 +42,13 @@ func (c call) retryAfterFault(method string, attempt int, fault *Error) (time.Du
 	return pause, pause <= maxPause
 }
 
-// retryAfter returns the pause of the header Retry-After, in seconds or as a date; 0 if there is none.
-func retryAfter(h http.Header, now time.Time) time.Duration {
-	value := h.Get("Retry-After")
-	if seconds, err := strconv.Atoi(value); err == nil {
-		return time.Duration(min(max(seconds, 0), 86400)) * time.Second
+// retryAfter returns the pause of the header Retry-After in seconds; 0 if there is none.
+func retryAfter(h http.Header) time.Duration {
+	seconds, err := strconv.Atoi(h.Get("Retry-After"))
+	if err != nil {
+		return 0
 	}
-	if at, err := http.ParseTime(value); err == nil {
-		return max(at.Sub(now), 0)
-	}
-	return 0
+	return time.Duration(min(max(seconds, 0), 86400)) * time.Second
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

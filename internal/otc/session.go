@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -110,9 +109,6 @@ func (s *session) logIn(ctx context.Context) error {
 		return err
 	}
 	next, err := s.authenticate(ctx, acct)
-	if err == nil {
-		err = was.checkSamePlace(next)
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.refused = nil
@@ -168,16 +164,6 @@ func (s *session) read() (account, *login, error) {
 		}
 	}
 	return acct, s.last, nil
-}
-
-// checkSamePlace returns an error if a login is for another project or region, because topics and rules would be left
-// behind in the old one.
-func (l *login) checkSamePlace(next *login) error {
-	if l != nil && (l.projectID != next.projectID || l.region != next.region) {
-		return fmt.Errorf("cloud: the credentials are now for project %s in %s, not %s in %s: that needs a restart",
-			next.projectID, next.region, l.projectID, l.region)
-	}
-	return nil
 }
 
 // secrets returns the values that must never appear in a log or an error. The caller must not modify the slice.

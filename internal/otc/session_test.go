@@ -94,26 +94,6 @@ func TestRefusedCredentialsAreTriedOnceInFiveMinutes(t *testing.T) {
 	})
 }
 
-func TestLoginToAnotherProjectIsRejected(t *testing.T) {
-	f := &fake{service: answer(401, `{}`)}
-	c := connectTo(t, f, Options{})
-	inner := c.session.authenticate
-	c.session.authenticate = func(ctx context.Context, acct account) (*login, error) {
-		g, err := inner(ctx, acct)
-		if err == nil {
-			g.projectID = strings.Repeat("f", 32)
-		}
-		return g, err
-	}
-	f.expire()
-	if _, err := c.Topics(t.Context()); err == nil || !strings.Contains(err.Error(), "restart") {
-		t.Errorf("err = %v", err)
-	}
-	if c.ProjectID() != fakeProject {
-		t.Errorf("the project is %s", c.ProjectID())
-	}
-}
-
 func TestFindServicesReturnsTheBaseURLOfEachService(t *testing.T) {
 	const id = fakeProject
 	const ours = "smnv2=https://smn.eu-de.otc.t-systems.com:443/v2/" + id + " rdsv3=https://rds.eu-de.otc.t-systems.com/rds/v3/" + id

@@ -5,7 +5,6 @@ package otc
 import (
 	"context"
 	"errors"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -68,22 +67,15 @@ func (c *Cloud) Subscribe(ctx context.Context, topicURN, protocol, endpoint, rem
 	if listErr != nil {
 		return "", listErr
 	}
-	for _, alike := range []func(string) bool{
-		func(listed string) bool { return SameEndpoint(listed, endpoint) },
-		func(listed string) bool { return SameEndpoint(trimSlash(listed), trimSlash(endpoint)) },
-		// SMN may list it without the slash
-	} {
-		i := slices.IndexFunc(existing, func(s Subscription) bool {
-			return s.Protocol == protocol && s.Status != SubscriptionCanceled && alike(s.Endpoint)
-		})
-		if i >= 0 {
-			return existing[i].URN, nil
+	for _, s := range existing {
+		// SMN may list it without the slash at its end.
+		isSame := SameEndpoint(strings.TrimRight(s.Endpoint, "/"), strings.TrimRight(endpoint, "/"))
+		if isSame && s.Protocol == protocol && s.Status != SubscriptionCanceled {
+			return s.URN, nil
 		}
 	}
 	return "", err
 }
-
-func trimSlash(endpoint string) string { return strings.TrimRight(endpoint, "/") }
 
 // Unsubscribe deletes a subscription. A missing one is no error.
 func (c *Cloud) Unsubscribe(ctx context.Context, urn string) error {

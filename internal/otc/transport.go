@@ -43,13 +43,12 @@ type transport struct {
 	rate     rate.Limit // requests per second to each service
 	requests *prometheus.CounterVec
 	log      *zap.Logger
-	now      func() time.Time
 }
 
 func newTransport(base http.RoundTripper, o Options) *transport {
 	t := &transport{
 		base: base, limits: map[service]*rate.Limiter{}, rate: rate.Limit(o.Rate), ops: operations(),
-		requests: newRequestCounter(o.Registerer), log: o.Log, now: o.Now,
+		requests: newRequestCounter(o.Registerer), log: o.Log,
 	}
 	burst := int(math.Ceil(o.Rate))
 	for _, is := range t.ops {
