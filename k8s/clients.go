@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -199,24 +198,9 @@ func (c *Cluster) explainError(err error, resource, group string) error {
 	case apierrors.IsNotFound(err):
 		return fmt.Errorf("CRD %s.%s is not installed: kubectl apply -f deploy/crds", resource, group)
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("the Kubernetes API at %s refuses what deploy/rbac.yaml allows: %w", address(c.config), err)
+		return fmt.Errorf("the Kubernetes API at %s refuses what deploy/rbac.yaml allows: %w", c.config.Host, err)
 	}
-	return fmt.Errorf("reach the Kubernetes API at %s: %w", address(c.config), err)
-}
-
-// address returns the address of the API server, and the proxy on the way to it. A proxy of the environment is usually meant
-// for the cloud.
-func address(cfg *rest.Config) string {
-	proxy := cfg.Proxy
-	if proxy == nil {
-		proxy = http.ProxyFromEnvironment
-	}
-	if u, err := url.Parse(cfg.Host); err == nil {
-		if via, err := proxy(&http.Request{URL: u}); err == nil && via != nil {
-			return fmt.Sprintf("%s through the proxy %s (NO_PROXY must contain the host %s)", cfg.Host, via.Host, u.Hostname())
-		}
-	}
-	return cfg.Host
+	return fmt.Errorf("reach the Kubernetes API at %s: %w", c.config.Host, err)
 }
 
 func (c *Cluster) rdsIn(namespace string) *rdsClient {

@@ -7,8 +7,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"net/http/httptest"
-	"net/url"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -99,23 +97,6 @@ func TestConnectReturnsOneLineThatNamesWhatIsMissing(t *testing.T) {
 				t.Errorf("error is %q, not one line with %q", err, c.want)
 			}
 		})
-	}
-}
-
-func TestConnectNamesTheProxyThatDoesNotLeadToTheAPIServer(t *testing.T) {
-	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		http.Error(w, "Forbidden by policy", http.StatusForbidden)
-	}))
-	defer proxy.Close()
-	via, err := url.Parse(strings.Replace(proxy.URL, "http://", "http://user:secret@", 1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	const host = "https://10.247.0.1:443"
-	_, err = Connect(t.Context(), &rest.Config{Host: host, Proxy: http.ProxyURL(via)}, Options{Log: zap.NewNop()})
-	want := host + " through the proxy " + via.Host
-	if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
-		t.Errorf("error is %v, want %q in it", err, want)
 	}
 }
 

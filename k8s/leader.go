@@ -28,22 +28,19 @@ const identitySeparator = "_"
 
 // Lease configures the leader election.
 type Lease struct {
-	// Namespace is that of the lease. Empty means the pod's own.
-	Namespace string
-	// Name is that of the lease. Two installations in one namespace need different ones.
-	Name string
-	// Pod is the name of this pod. Empty means the host name, which Kubernetes truncates to 63 characters.
-	Pod string
-	// Duration is how long a lease is valid without renewal. Zero means 15 seconds.
-	Duration time.Duration
-	// RenewDeadline is how long a leader tries to renew its lease before it stops. Zero means 10 seconds.
-	RenewDeadline time.Duration
-	// RetryPeriod is the time between two tries. Zero means 1 second: the library waits up to 2.2 periods between two
-	// tries and sees the last renewal of a killed leader one try late, so that the next replica leads within 20
-	// seconds.
-	RetryPeriod time.Duration
+	Namespace     string        // of the lease; empty means the pod's own
+	Pod           string        // empty means the host name, which Kubernetes truncates to 63 characters
+	Duration      time.Duration // how long a lease is valid without renewal
+	RenewDeadline time.Duration // how long a leader tries to renew its lease before it stops
+	RetryPeriod   time.Duration // between two tries
 	// OnChange is called with true when this replica starts to lead, and with false when it stops.
 	OnChange func(leading bool)
+}
+
+// DefaultLease returns a lease with its times. The library waits up to 2.2 retry periods between two tries, and sees
+// the last renewal of a killed leader one try late, so that the next replica leads within 20 seconds.
+func DefaultLease() Lease {
+	return Lease{Duration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: time.Second}
 }
 
 // Lead waits for the lease and calls run with a context that ends with ctx or with the lease. It returns after run
@@ -54,9 +51,7 @@ func (c *Cluster) Lead(ctx context.Context, lease Lease, run func(context.Contex
 	if err != nil {
 		return err
 	}
-	lease.Namespace = namespace
-	lease = lease.withDefaults()
-	lock, err := c.lock(lease)
+	lock, err := c.lock(namespace, lease)
 	if err != nil {
 		return err
 	}
@@ -80,7 +75,7 @@ func (c *Cluster) Lead(ctx context.Context, lease Lease, run func(context.Contex
 	}
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock:            lock,
-		Name:            lease.Name,
+		Name:            self,
 		LeaseDuration:   lease.Duration,
 		RenewDeadline:   lease.RenewDeadline,
 		RetryPeriod:     lease.RetryPeriod,
@@ -106,22 +101,7 @@ func (c *Cluster) Lead(ctx context.Context, lease Lease, run func(context.Contex
 	return nil
 }
 
-func (l Lease) withDefaults() Lease {
-	for _, d := range []struct {
-		field *time.Duration
-		value time.Duration
-	}{{&l.Duration, 15 * time.Second}, {&l.RenewDeadline, 10 * time.Second}, {&l.RetryPeriod, time.Second}} {
-		if *d.field == 0 {
-			*d.field = d.value
-		}
-	}
-	if l.OnChange == nil {
-		l.OnChange = func(bool) {}
-	}
-	return l
-}
-
-func (c *Cluster) lock(lease Lease) (resourcelock.Interface, error) {
+func (c *Cluster) lock(namespace string, lease Lease) (resourcelock.Interface, error) {
 	// After the deadline the library also tries to release the lease before it stops the leader. With a quarter of
 	// the deadline for each request, a leader without a connection stops before its lease expires.
 	client, err := coordinationv1client.NewForConfigAndClient(c.config,
@@ -136,7 +116,7 @@ func (c *Cluster) lock(lease Lease) (resourcelock.Interface, error) {
 		}
 	}
 	return &resourcelock.LeaseLock{
-		LeaseMeta:  metav1.ObjectMeta{Namespace: lease.Namespace, Name: lease.Name},
+		LeaseMeta:  metav1.ObjectMeta{Namespace: namespace, Name: self},
 		Client:     client,
 		LockConfig: resourcelock.ResourceLockConfig{Identity: pod + identitySeparator + string(uuid.NewUUID())},
 	}, nil

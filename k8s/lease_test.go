@@ -85,7 +85,7 @@ type term struct {
 // lead starts a replica. Its work ends with ctx and, if finish is not nil, not before finish is closed.
 func lead(ctx context.Context, c *Cluster, lease Lease, finish <-chan struct{}) *term {
 	l := &term{begun: make(chan time.Time, 1), ended: make(chan time.Time, 1), outcome: make(chan error, 1)}
-	lease.Namespace, lease.Name = metav1.NamespaceDefault, self
+	lease.Namespace = metav1.NamespaceDefault
 	lease.OnChange = l.leading.Store
 	go func() {
 		l.outcome <- c.Lead(ctx, lease, func(ctx context.Context) {
@@ -108,14 +108,14 @@ func TestLeaderStopsBeforeItsLeaseExpiresWhenItIsCutOff(t *testing.T) {
 			defer c.Close()
 			other, _ := server.connect(t)
 			defer other.Close()
-			l := lead(t.Context(), c, Lease{}, nil)
+			l := lead(t.Context(), c, DefaultLease(), nil)
 			<-l.begun
 			ctx, cancel := context.WithCancel(t.Context())
-			next := lead(ctx, other, Lease{}, nil)
+			next := lead(ctx, other, DefaultLease(), nil)
 			time.Sleep(time.Minute)
 			cut()
 			at, renewed := time.Now(), server.spec(t).RenewTime.Time // soon the next one renews the lease
-			if held := (<-l.ended).Sub(renewed); held >= (Lease{}).withDefaults().Duration {
+			if held := (<-l.ended).Sub(renewed); held >= DefaultLease().Duration {
 				t.Errorf("it led for %s without renewing its lease", held)
 			}
 			if err := <-l.outcome; !errors.Is(err, ErrLeaseLost) || l.leading.Load() {
@@ -142,9 +142,11 @@ func TestLeaderKeepsItsLeaseUntilItsWorkIsDone(t *testing.T) {
 	secondCtx, stopSecond := context.WithCancel(t.Context())
 	defer stopSecond()
 	finish := make(chan struct{})
-	first := lead(firstCtx, c, Lease{Pod: "pod-1", RetryPeriod: 10 * time.Millisecond}, finish)
+	lease := DefaultLease()
+	lease.Pod, lease.RetryPeriod = "pod", 10*time.Millisecond
+	first := lead(firstCtx, c, lease, finish)
 	<-first.begun
-	second := lead(secondCtx, c, Lease{Pod: "pod-2", RetryPeriod: 10 * time.Millisecond}, nil)
+	second := lead(secondCtx, c, lease, nil)
 	stopFirst()
 	for range 3 {
 		for last := server.spec(t).RenewTime.Time; !server.spec(t).RenewTime.After(last); {

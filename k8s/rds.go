@@ -15,37 +15,28 @@ import (
 	autopilotv1 "github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-func fieldOf(kind autopilotv1.ChangeKind) (string, error) {
-	switch kind {
-	case autopilotv1.KindVolume:
-		return "volumesize", nil
-	case autopilotv1.KindFlavor:
-		return "flavorref", nil
-	}
-	return "", fmt.Errorf("unknown kind of change %q", kind)
-}
+// The fields of an Rds that the service writes.
+const (
+	volumeField = "volumesize"
+	flavorField = "flavorref"
+)
 
 // PatchRds writes the intent's size or flavor into the Rds if the old value, the uid and the instance id are as they
 // were read. It returns the Rds as stored. It returns autopilot.ErrConflict if one of them has changed,
 // autopilot.ErrGone if there is no Rds, or an *autopilot.RefusedError. It never makes a volume smaller.
 func (c *Cluster) PatchRds(ctx context.Context, read *autopilot.Target,
 	i autopilotv1.Change) (*autopilot.Target, error) {
-	field, err := fieldOf(i.Kind)
-	if err != nil {
-		return nil, fmt.Errorf("patch Rds %s/%s: %w", read.Namespace, read.Name, err)
-	}
 	if i.Kind == autopilotv1.KindFlavor {
-		return c.patchRds(ctx, read, field, read.Wanted.Flavor, i.To)
+		return c.patchRds(ctx, read, flavorField, read.Wanted.Flavor, i.To)
 	}
 	to, err := strconv.Atoi(i.To)
 	if err != nil {
-		return nil, fmt.Errorf("patch %s of Rds %s/%s: %w", field, read.Namespace, read.Name, err)
+		return nil, fmt.Errorf("patch the size of Rds %s/%s: %w", read.Namespace, read.Name, err)
 	}
 	if from := read.Wanted.VolumeGB; to <= from {
-		return nil, fmt.Errorf("patch %s of Rds %s/%s: %d GB is not more than %d GB", field, read.Namespace, read.Name, to,
-			from)
+		return nil, fmt.Errorf("patch the size of Rds %s/%s: %d GB is not more than %d GB", read.Namespace, read.Name, to, from)
 	}
-	return c.patchRds(ctx, read, field, read.Wanted.VolumeGB, to)
+	return c.patchRds(ctx, read, volumeField, read.Wanted.VolumeGB, to)
 }
 
 // patchRds sends a JSON patch, because that can test old values and writes only the field that it names. A

@@ -40,20 +40,13 @@ func (c *Cluster) patchStatus(ctx context.Context, read *autopilotv1.RdsAutopilo
 	if patch == nil {
 		return read, nil
 	}
-	return c.patchAutopilot(ctx, read, patch, "status")
-}
-
-// patchAutopilot sends a merge patch, which must contain the resourceVersion that was read. Field validation is
-// strict: with an older CRD the API server would otherwise drop unknown fields, an intent for example, without an
-// error.
-func (c *Cluster) patchAutopilot(ctx context.Context, a *autopilotv1.RdsAutopilot, patch []byte,
-	subresource ...string) (*autopilotv1.RdsAutopilot, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
+	// With an older CRD, the API server would otherwise drop unknown fields, an intent for example, without an error.
 	options := metav1.PatchOptions{FieldManager: self, FieldValidation: metav1.FieldValidationStrict}
-	stored, err := c.autopilotsIn(a.Namespace).Patch(ctx, a.Name, types.MergePatchType, patch, options, subresource...)
+	stored, err := c.autopilotsIn(read.Namespace).Patch(ctx, read.Name, types.MergePatchType, patch, options, "status")
 	if err != nil {
-		return nil, wrapError(err, "patch RdsAutopilot %s/%s", a.Namespace, a.Name)
+		return nil, wrapError(err, "patch RdsAutopilot %s/%s", read.Namespace, read.Name)
 	}
 	trimAutopilot(stored)
 	return stored, nil

@@ -18,9 +18,9 @@ import (
 // that is unknown or is this service, and autopilot.ErrGone if there is no Rds. It asks the API server, because the
 // cache drops managed fields.
 func (c *Cluster) Writer(ctx context.Context, t *autopilot.Target, kind autopilotv1.ChangeKind) (string, error) {
-	field, err := fieldOf(kind)
-	if err != nil {
-		return "", fmt.Errorf("read the field manager of Rds %s/%s: %w", t.Namespace, t.Name, err)
+	field := volumeField
+	if kind == autopilotv1.KindFlavor {
+		field = flavorField
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

@@ -23,9 +23,6 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s"
 )
 
-// leaseName is the name of the leader's lease. Two installations in one namespace would be one.
-const leaseName = "rds-autopilot"
-
 // drainLimit is how long a stopping server waits for requests in flight before it closes their connections.
 const drainLimit = 5 * time.Second
 
@@ -137,15 +134,14 @@ func (a *App) lead(ctx context.Context) error {
 		a.Controller.Run(ctx)
 		return nil
 	}
-	lease := k8s.Lease{
-		Namespace: a.options.LeaseNamespace, Name: leaseName, Pod: a.options.Env("POD_NAME"),
-		OnChange: func(leading bool) {
-			a.log.Info("leadership", zap.Bool("leading", leading))
-			a.leader.Set(0)
-			if leading {
-				a.leader.Set(1)
-			}
-		},
+	lease := k8s.DefaultLease()
+	lease.Namespace, lease.Pod = a.options.LeaseNamespace, a.options.Env("POD_NAME")
+	lease.OnChange = func(leading bool) {
+		a.log.Info("leadership", zap.Bool("leading", leading))
+		a.leader.Set(0)
+		if leading {
+			a.leader.Set(1)
+		}
 	}
 	for ctx.Err() == nil {
 		err := a.kube.Lead(ctx, lease, a.Controller.Run)

@@ -408,7 +408,7 @@ func (w *swarm) countEvent(database string, e autopilot.Event) {
 func (p *process) lead(ctx context.Context, kube *k8s.Cluster, parts app.Parts, i int) {
 	for ctx.Err() == nil {
 		lease := k8s.Lease{
-			Namespace: "default", Name: "rds-autopilot", Pod: fmt.Sprintf("replica-%d", i),
+			Namespace: "default", Pod: fmt.Sprintf("replica-%d", i),
 			Duration: 15 * time.Minute, RenewDeadline: 10 * time.Minute, RetryPeriod: 5 * time.Minute, // fewer calls
 			OnChange: func(leads bool) {
 				p.leads.Store(leads)
