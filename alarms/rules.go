@@ -40,10 +40,12 @@ func (a *Alarms) Ensure(ctx context.Context, desired v1alpha1.DesiredAlarms,
 		observed: desired.Recorded, record: record,
 	}
 	err := e.run(ctx)
-	switch {
-	case err == nil:
+	if err == nil {
 		e.observed.Refused = ""
-	case errors.Is(err, v1alpha1.ErrQuota), errors.Is(err, v1alpha1.ErrRuleRefused):
+		return *e.observed.DeepCopy(), e.restored, nil
+	}
+	err = oneLine{err}
+	if errors.Is(err, v1alpha1.ErrQuota) || errors.Is(err, v1alpha1.ErrRuleRefused) {
 		e.observed.Refused = err.Error()
 	}
 	return *e.observed.DeepCopy(), e.restored, err
@@ -59,23 +61,15 @@ type ensureRun struct {
 	restored []v1alpha1.Metric
 }
 
-// recordError ends a run, because the receiver must know a rule before its first alarm.
-type recordError struct{ error }
+// errRecord ends a run, because the receiver must know a rule before its first alarm.
+var errRecord = errors.New("record")
 
-func (e recordError) Unwrap() error { return e.error }
+// oneLine shows a joined error as one line.
+type oneLine struct{ error }
 
-// failures is an error whose text is one line.
-type failures []error
+func (e oneLine) Error() string { return strings.ReplaceAll(e.error.Error(), "\n", "; ") }
 
-func (f failures) Error() string {
-	texts := make([]string, 0, len(f))
-	for _, err := range f {
-		texts = append(texts, err.Error())
-	}
-	return strings.Join(texts, "; ")
-}
-
-func (f failures) Unwrap() []error { return f }
+func (e oneLine) Unwrap() error { return e.error }
 
 func (e *ensureRun) run(ctx context.Context) error {
 	if err := e.mark.check(); err != nil {
@@ -98,11 +92,10 @@ func (e *ensureRun) run(ctx context.Context) error {
 	if listed, err = e.options.Cloud.Rules(ctx, e.options.Now()); err != nil {
 		return fmt.Errorf("the alarm rules cannot be listed: %w", err)
 	}
-	var failed failures
-	var full error                             // reported once, for all rules that exceed the quota
+	var failed, full error                     // full is reported once, for all rules that exceed the quota
 	for _, metric := range e.options.Metrics { // removals first, because they free quota
 		if _, wanted := e.rule(metric.Name); !wanted {
-			failed = appendError(failed, e.removeUnwanted(ctx, listed, metric.Name))
+			failed = errors.Join(failed, e.removeUnwanted(ctx, listed, metric.Name))
 		}
 	}
 	for _, desired := range e.desired.Rules {
@@ -110,9 +103,8 @@ func (e *ensureRun) run(ctx context.Context) error {
 		if errors.Is(err, otc.ErrQuota) {
 			full, err = cmp.Or(full, err), nil
 		}
-		failed = appendError(failed, err)
-		if _, lost := errors.AsType[recordError](err); lost || errors.Is(err, otc.ErrUnavailable) ||
-			errors.Is(err, otc.ErrCredentials) {
+		failed = errors.Join(failed, err)
+		if errors.Is(err, errRecord) || errors.Is(err, otc.ErrUnavailable) || errors.Is(err, otc.ErrCredentials) {
 			return failed // the other rules would fail with the same error
 		}
 	}
@@ -120,19 +112,9 @@ func (e *ensureRun) run(ctx context.Context) error {
 		if used, quota, err := e.options.Cloud.RuleQuota(ctx); err == nil { // otherwise the error has no numbers
 			full = fmt.Errorf("%d of %d alarm rules used: %w", used, quota, full)
 		}
-		failed = append(failed, fmt.Errorf("%w: %w", v1alpha1.ErrQuota, full))
-	}
-	if failed == nil {
-		return nil
+		failed = errors.Join(failed, fmt.Errorf("%w: %w", v1alpha1.ErrQuota, full))
 	}
 	return failed
-}
-
-func appendError(failed failures, err error) failures {
-	if err == nil {
-		return failed
-	}
-	return append(failed, err)
 }
 
 // inOrder reports whether the list shows the rules as desired. If so, it adopts their states.
@@ -219,7 +201,7 @@ func (e *ensureRun) createRule(ctx context.Context, desired v1alpha1.DesiredRule
 	}
 	e.observe(e.observedRule(desired, target))
 	if err := e.record(*e.observed.DeepCopy()); err != nil { // before its first alarm arrives
-		return recordError{fmt.Errorf("record: %w", err)}
+		return fmt.Errorf("%w: %w", errRecord, err)
 	}
 	return nil
 }

@@ -187,13 +187,11 @@ func (w *Cache) HasSynced() bool {
 
 // WaitForSync returns once HasSynced is true. It returns an error if the context ends before.
 func (w *Cache) WaitForSync(ctx context.Context) error {
-	tick := time.NewTicker(syncInterval)
-	defer tick.Stop()
 	for !w.HasSynced() {
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("wait for the caches: %w", context.Cause(ctx))
-		case <-tick.C:
+		case <-time.After(syncInterval):
 		}
 	}
 	return nil

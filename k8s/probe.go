@@ -52,12 +52,10 @@ func (c *Cluster) probeLoop(ctx context.Context) {
 				c.log.Error("the API server does not answer: no message can be stored", zap.Error(err))
 			}
 		}
-		timer := time.NewTimer(pause)
 		select {
 		case <-ctx.Done():
-			timer.Stop()
 			return
-		case <-timer.C:
+		case <-time.After(pause):
 		}
 	}
 }

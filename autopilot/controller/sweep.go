@@ -19,12 +19,10 @@ func (c *Controller) sweeps(ctx context.Context) {
 			c.options.Log.Warn("sweep failed", zap.Error(err))
 		}
 		jitter := 1 + sweepJitter*(2*c.options.Chance()-1)
-		timer := time.NewTimer(max(minSweep, time.Duration(float64(c.options.Sweep)*jitter)))
 		select {
 		case <-ctx.Done():
-			timer.Stop()
 			return
-		case <-timer.C:
+		case <-time.After(max(minSweep, time.Duration(float64(c.options.Sweep)*jitter))):
 		}
 	}
 }

@@ -26,7 +26,8 @@ const (
 
 // topicKeeper holds what the leader knows about the topic of the installation.
 type topicKeeper struct {
-	news chan struct{} // a check of the topic is due
+	news   chan struct{} // a check of the topic is due
+	loaded bool          // the stored topic was read; of keepTopic alone
 
 	mu      sync.Mutex
 	now     v1alpha1.Topic
@@ -52,66 +53,57 @@ func (c *Controller) checkTopic() {
 	}
 }
 
+// setTopic replaces what the leader knows. Only keepTopic and what it calls use it.
+func (c *Controller) setTopic(t v1alpha1.Topic, checked bool) {
+	c.keeper.mu.Lock()
+	defer c.keeper.mu.Unlock()
+	c.keeper.now, c.keeper.checked = t, checked
+}
+
 // keepTopic keeps the topic of the installation and the subscription as they should be, until the context ends.
 func (c *Controller) keepTopic(ctx context.Context) {
-	c.keeper.mu.Lock()
-	c.keeper.now, c.keeper.checked = v1alpha1.Topic{}, false
-	c.keeper.mu.Unlock()
-	loaded := false
-	for ctx.Err() == nil {
-		wait := c.options.Recheck
-		err := func() (err error) {
-			defer autopilot.CatchPanic(&err)
-			if !loaded {
-				if err := c.loadTopic(ctx); err != nil {
-					return err
-				}
-				loaded = true
-			}
-			wait, err = c.ensureTopic(ctx)
-			return err
-		}()
+	c.setTopic(v1alpha1.Topic{}, false)
+	for c.keeper.loaded = false; ctx.Err() == nil; {
+		wait, err := c.ensureTopic(ctx)
 		if err != nil && ctx.Err() == nil && !c.reportPanic("check the topic", err) {
 			c.options.Log.Warn("check the topic", zap.Error(err))
 		}
-		timer := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
 		case <-c.keeper.news:
-		case <-timer.C:
+		case <-time.After(wait):
 		}
-		timer.Stop()
 	}
-}
-
-func (c *Controller) loadTopic(ctx context.Context) error {
-	stored, err := c.options.Kube.LiveTopic(ctx)
-	if err != nil {
-		return fmt.Errorf("read the topic: %w", err)
-	}
-	c.keeper.mu.Lock()
-	defer c.keeper.mu.Unlock()
-	c.keeper.now = stored
-	return nil
 }
 
 // ensureTopic checks the topic once, and returns when to check it again. The topic exists while a database is on or has
-// a rule.
-func (c *Controller) ensureTopic(ctx context.Context) (time.Duration, error) {
+// a rule. The first check reads the stored topic.
+func (c *Controller) ensureTopic(ctx context.Context) (wait time.Duration, err error) {
+	defer autopilot.CatchPanic(&err)
 	ctx, cancel := context.WithTimeout(ctx, topicTime)
 	defer cancel()
+	wait = c.options.Recheck
+	if !c.keeper.loaded {
+		stored, err := c.options.Kube.LiveTopic(ctx)
+		if err != nil {
+			return wait, fmt.Errorf("read the topic: %w", err)
+		}
+		c.setTopic(stored, false)
+		c.keeper.loaded = true
+	}
 	was, checked := c.topic()
 	on := c.anyOn()
 	next, err := c.changeTopic(ctx, was, on, checked)
+	if err != nil && on && next.Message == "" {
+		next.Message = err.Error()
+	}
 	if writeErr := c.storeTopic(context.WithoutCancel(ctx), next); writeErr != nil {
 		err = fmt.Errorf("store the topic: %w", writeErr)
 		next.Message = err.Error() // it differs from what the next check returns, which is therefore stored
 	}
 	isChecked := checked || on || err == nil // a removal that has failed is repeated
 	isNews := isChecked != checked || next.URN != was.URN || next.State != was.State || next.Message != was.Message
-	c.keeper.mu.Lock()
-	c.keeper.now, c.keeper.checked = next, isChecked // also if it is not stored, because arming waits for it
-	c.keeper.mu.Unlock()
+	c.setTopic(next, isChecked) // also if it is not stored, because arming waits for it
 	if isNews {
 		c.options.Log.Info("topic", zap.String("urn", next.URN), zap.String("subscription", string(next.State)),
 			zap.String("message", next.Message))
@@ -120,9 +112,9 @@ func (c *Controller) ensureTopic(ctx context.Context) (time.Duration, error) {
 	switch {
 	case next.State == v1alpha1.SubscriptionPending && next.RequestedTime != nil &&
 		c.options.Now().Sub(next.RequestedTime.Time) < confirmationWait:
-		return min(confirmationPoll, c.options.Recheck), err
+		return min(confirmationPoll, wait), err
 	case next.URN != "" && (next.State != v1alpha1.SubscriptionConfirmed || !on), next.Message != "", err != nil:
-		return c.options.Recheck, err
+		return wait, err
 	}
 	return 2 * c.options.Sweep, nil // each sweep requests a check, so that this one is rarely needed
 }
@@ -132,11 +124,6 @@ func (c *Controller) ensureTopic(ctx context.Context) (time.Duration, error) {
 func (c *Controller) changeTopic(ctx context.Context, was v1alpha1.Topic, on, checked bool) (
 	next v1alpha1.Topic, err error) {
 	next = was
-	defer func() {
-		if err != nil && on && next.Message == "" {
-			next.Message = err.Error()
-		}
-	}()
 	defer autopilot.CatchPanic(&err)
 	switch {
 	case on || was.URN != "" && c.anyRules(ctx):
@@ -150,16 +137,14 @@ func (c *Controller) changeTopic(ctx context.Context, was v1alpha1.Topic, on, ch
 }
 
 func (c *Controller) storeTopic(ctx context.Context, t v1alpha1.Topic) error {
-	was, _ := c.topic()
+	was, checked := c.topic()
 	if equality.Semantic.DeepEqual(was, t) {
 		return nil
 	}
 	if err := c.options.Kube.WriteTopic(ctx, t); err != nil {
 		return err
 	}
-	c.keeper.mu.Lock()
-	defer c.keeper.mu.Unlock()
-	c.keeper.now = t
+	c.setTopic(t, checked)
 	return nil
 }
 
