@@ -4,14 +4,12 @@ package controller
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
-	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
 // dataExpectedAfter is 30 minutes because Cloud Eye may need that long to show the first data of a new instance.
@@ -20,25 +18,22 @@ const dataExpectedAfter = 30 * time.Minute
 // dimension returns the dimension of the rules, as name:value. An empty result is the instance's own dimension.
 // Otherwise it is that of the primary node, because only that has the data. dimension asks Cloud Eye 30 minutes after
 // ACTIVE whatever state the rules have, because a rule without data may be in ok for hours. It also asks after a
-// failover. It does not ask if an alarm has come, because the alarm proves that there is data.
+// failover.
 func (r *round) dimension(ctx context.Context, inst autopilot.Instance) (string, error) {
 	seen := r.rap.Status.Instance
 	if seen != nil && seen.ID != inst.ID {
 		return "", nil // the recorded rules watch another instance
 	}
-	silent, onNode := false, ""
+	onNode := ""
 	for _, rule := range r.rap.Status.Alarms.Rules {
-		silent = silent || rule.State == v1alpha1.StateInsufficientData && rule.StateTime != nil &&
-			r.now.Sub(rule.StateTime.Time) >= dataExpectedAfter
-		if name, value, _ := strings.Cut(rule.Dimension, ":"); value != inst.ID && value != "" {
-			onNode = name + ":" + value
+		if _, value, _ := strings.Cut(rule.Dimension, ":"); value != inst.ID && value != "" {
+			onNode = rule.Dimension
 		}
 	}
 	due := inst.Status == autopilot.StatusStorageFull || // it must have been ACTIVE before
 		seen != nil && seen.ActiveSince != nil && r.now.Sub(seen.ActiveSince.Time) >= dataExpectedAfter
 	failover := onNode != "" && inst.Primary != "" && !strings.HasSuffix(onNode, ":"+inst.Primary)
-	unproven := onNode == "" && !r.hadData()
-	if !failover && (!due || !silent && !unproven) {
+	if !failover && !due {
 		return onNode, nil
 	}
 	dimension, err := r.cloud.Dimension(ctx, inst)
@@ -50,14 +45,4 @@ func (r *round) dimension(ctx context.Context, inst autopilot.Instance) (string,
 		r.log.Info("the rules watch the primary node, because the instance has no data", zap.String("dimension", dimension))
 	}
 	return dimension, nil
-}
-
-// hadData reports whether a rule has raised an alarm, so that it must have had data.
-func (r *round) hadData() bool {
-	return slices.ContainsFunc(r.rap.Status.Alarms.Rules, func(rule v1alpha1.Rule) bool {
-		return rule.State == v1alpha1.StateAlarm ||
-			slices.ContainsFunc(r.rap.Status.Intake.Signals, func(s v1alpha1.Signal) bool {
-				return s.AlarmID == rule.AlarmID
-			})
-	})
 }

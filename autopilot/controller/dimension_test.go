@@ -29,39 +29,28 @@ func (n *nodeData) Dimension(_ context.Context, inst autopilot.Instance) (string
 
 func TestRulesWatchThePrimaryNodeOnceTheInstanceHasNoData(t *testing.T) {
 	const own, node, former = "rds_cluster_id:in01", "rds_instance_id:node-1", "rds_instance_id:node-2"
-	const ok, noData, minute, hour = v1alpha1.StateOK, v1alpha1.StateInsufficientData, time.Minute, time.Hour
+	const minute, hour = time.Minute, time.Hour
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	rules := func(dimension string, state v1alpha1.State, age time.Duration) []v1alpha1.Rule {
-		since := metav1.NewMicroTime(now.Add(-age))
-		return []v1alpha1.Rule{{AlarmID: "al1", Dimension: dimension, State: state, StateTime: &since}}
-	}
-	silent, atFormer := rules(own, ok, hour), rules(former, ok, hour)
+	rules := func(dimension string) []v1alpha1.Rule { return []v1alpha1.Rule{{AlarmID: "al1", Dimension: dimension}} }
+	silent, atFormer := rules(own), rules(former)
 	tests := map[string]struct {
 		active   time.Duration // since when; 0 means never
 		status   string
 		rules    []v1alpha1.Rule
-		signalOf string // id of a rule
 		was      string // instance id
 		err      error
 		want     string
 		requests int
 	}{
-		"ok for 30 minutes":              {active: 30 * minute, rules: silent, want: node, requests: 1},
-		"ok for less than 30 minutes":    {active: 30*minute - time.Second, rules: silent},
-		"never ACTIVE":                   {rules: silent},
-		"full from the beginning":        {status: autopilot.StatusStorageFull, rules: silent, want: node, requests: 1},
-		"alarm in force":                 {active: hour, rules: rules(own, v1alpha1.StateAlarm, minute)},
-		"alarm has come":                 {active: hour, rules: silent, signalOf: "al1"},
-		"alarm of another rule has come": {active: hour, rules: silent, signalOf: "al2", want: node, requests: 1},
-		"alarm, then no data":            {active: hour, rules: rules(own, noData, minute), signalOf: "al1"},
-		"alarm, then no data for long": {
-			active: hour, rules: rules(own, noData, 30*minute), signalOf: "al1", want: node, requests: 1,
-		},
-		"rules watch the node":       {active: hour, rules: rules(node, ok, hour), want: node},
-		"failover":                   {active: time.Second, rules: atFormer, want: node, requests: 1},
-		"no answer":                  {active: hour, rules: silent, err: errNoAnswer, requests: 1},
-		"no answer after a failover": {active: hour, rules: atFormer, err: errNoAnswer, want: former, requests: 1},
-		"rules of another instance":  {active: hour, rules: rules("rds_instance_id:node-9", ok, hour), was: "in00"},
+		"ok for 30 minutes":           {active: 30 * minute, rules: silent, want: node, requests: 1},
+		"ok for less than 30 minutes": {active: 30*minute - time.Second, rules: silent},
+		"never ACTIVE":                {rules: silent},
+		"full from the beginning":     {status: autopilot.StatusStorageFull, rules: silent, want: node, requests: 1},
+		"rules watch the node":        {active: hour, rules: rules(node), want: node, requests: 1},
+		"failover":                    {active: time.Second, rules: atFormer, want: node, requests: 1},
+		"no answer":                   {active: hour, rules: silent, err: errNoAnswer, requests: 1},
+		"no answer after a failover":  {active: hour, rules: atFormer, err: errNoAnswer, want: former, requests: 1},
+		"rules of another instance":   {active: hour, rules: rules("rds_instance_id:node-9"), was: "in00"},
 	}
 	for name, tt := range tests {
 		c := &nodeData{err: tt.err}
@@ -70,9 +59,6 @@ func TestRulesWatchThePrimaryNodeOnceTheInstanceHasNoData(t *testing.T) {
 		if tt.active > 0 {
 			since := metav1.NewTime(now.Add(-tt.active))
 			s.Instance.ActiveSince = &since
-		}
-		if tt.signalOf != "" {
-			s.Intake.Signals = []v1alpha1.Signal{{AlarmID: tt.signalOf}}
 		}
 		r := &round{cloud: c, now: now, log: zap.NewNop(), rap: &v1alpha1.RdsAutopilot{Status: s}}
 		got, err := r.dimension(t.Context(), autopilot.Instance{ID: "in01", Primary: "node-1", Status: tt.status})
