@@ -153,7 +153,6 @@ func Manager(listed []otc.Rule, ids []string) (manager Mark, ok bool) {
 	return manager, ok
 }
 
-// deleteRule deletes a rule. A missing one is no error.
 func (a *Alarms) deleteRule(ctx context.Context, r otc.Rule) error {
 	if err := a.options.Cloud.DeleteRule(ctx, r.ID); err != nil {
 		return fmt.Errorf("the rule %s cannot be deleted: %w", r.Name, err)

@@ -100,7 +100,6 @@ func ParseRuleName(text string) (namespace, name string, ok bool) {
 // TopicName returns the name of the topic of an installation: rds-autopilot_<hash>.
 func TopicName(cluster, namespace string) string { return "rds-autopilot_" + hash(cluster, namespace) }
 
-// hash returns the first hex digits of the SHA-256 of the parts.
 func hash(parts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "/")))
 	return hex.EncodeToString(sum[:])[:hashLength]

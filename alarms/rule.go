@@ -21,7 +21,6 @@ func (e *ensureRun) rule(metric v1alpha1.Metric) (v1alpha1.DesiredRule, bool) {
 	return e.desired.Rules[i], true
 }
 
-// observedRule returns the record of a rule of the cloud that is as desired.
 func (e *ensureRun) observedRule(desired v1alpha1.DesiredRule, there otc.Rule) v1alpha1.Rule {
 	rule := v1alpha1.Rule{
 		Metric: desired.Metric, AlarmID: there.ID, ThresholdPercent: percent(desired.ThresholdPercent),
@@ -86,7 +85,6 @@ func (e *ensureRun) rulesOf(listed []otc.Rule, metric v1alpha1.Metric) (ours []o
 	return ours
 }
 
-// recorded returns the rule of a metric as the status has it. Its AlarmID is empty if there is none.
 func (e *ensureRun) recorded(metric v1alpha1.Metric) v1alpha1.Rule {
 	for _, r := range e.desired.Recorded.Rules {
 		if r.Metric == metric {
@@ -106,7 +104,6 @@ func (e *ensureRun) observe(rule v1alpha1.Rule) {
 	e.observed.Rules = rules
 }
 
-// position returns the index of a metric in the options; -1 if it is unknown.
 func (e *ensureRun) position(metric v1alpha1.Metric) int {
 	return slices.IndexFunc(e.options.Metrics, func(m Metric) bool { return m.Name == metric })
 }

@@ -51,7 +51,6 @@ func (a *Alarms) Ensure(ctx context.Context, desired v1alpha1.DesiredAlarms,
 	return *e.observed.DeepCopy(), e.restored, err
 }
 
-// ensureRun is one run of Ensure.
 type ensureRun struct {
 	*Alarms
 	desired  v1alpha1.DesiredAlarms
@@ -64,7 +63,6 @@ type ensureRun struct {
 // errRecord ends a run, because the receiver must know a rule before its first alarm.
 var errRecord = errors.New("record")
 
-// oneLine shows a joined error as one line.
 type oneLine struct{ error }
 
 func (e oneLine) Error() string { return strings.ReplaceAll(e.error.Error(), "\n", "; ") }

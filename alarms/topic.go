@@ -115,7 +115,6 @@ func (a *Alarms) ensureSubscription(ctx context.Context, t *v1alpha1.Topic, list
 	return a.subscribe(ctx, t)
 }
 
-// subscribe requests the subscription, and with it the confirmation.
 func (a *Alarms) subscribe(ctx context.Context, t *v1alpha1.Topic) error {
 	now := a.options.Now()
 	isOld := func(at time.Time) bool { return now.Sub(at) >= confirmationPeriod }

@@ -69,8 +69,6 @@ func Next(ladder []Candidate) (Candidate, bool) {
 	return Candidate{}, false
 }
 
-// isLarger reports whether a flavor is of the same engine, version and mode, larger in the alarmed dimensions, and not
-// smaller in the other one.
 func (r Requirements) isLarger(f Flavor) bool {
 	isSame := f.Engine == r.Current.Engine && f.Mode == r.Current.Mode &&
 		(r.Version == "" || f.isSoldFor(r.Version)) && (r.Only == "" || f.Code == r.Only)

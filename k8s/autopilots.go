@@ -30,7 +30,6 @@ func (c *Cluster) LiveAutopilot(ctx context.Context, namespace, name string) (*a
 	return a, nil
 }
 
-// eachPage calls f with each page of a list.
 func eachPage[L metav1.ListInterface](ctx context.Context, list func(context.Context, metav1.ListOptions) (L, error),
 	f func(L)) error {
 	for opts := (metav1.ListOptions{Limit: listPage}); ; {

@@ -28,7 +28,6 @@ const (
 	byCert = "cert"
 )
 
-// syncInterval is the time between two looks at whether the caches are complete.
 const syncInterval = 50 * time.Millisecond
 
 // Cache holds the Rds, the RdsAutopilots and the topic as the watches last delivered them. It may be behind the API server, and

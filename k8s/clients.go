@@ -153,7 +153,6 @@ func restClient(cfg *rest.Config, client *http.Client, scheme *runtime.Scheme,
 	return rc, nil
 }
 
-// uniqueNamespaces returns each namespace and our own once, or metav1.NamespaceAll if there are none.
 func uniqueNamespaces(namespaces []string, own string) []string {
 	if len(namespaces) == 0 {
 		return []string{metav1.NamespaceAll}

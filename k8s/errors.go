@@ -38,7 +38,6 @@ func wrapError(err error, tried string, args ...any) error {
 	return apiError{tried, autopilot.ErrKubernetes, err}
 }
 
-// apiError is an error of the API server with the domain's meaning of it.
 type apiError struct {
 	tried   string
 	meaning error

@@ -20,7 +20,6 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// namespaceFile is the file in which a pod finds its namespace.
 const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
 // identitySeparator separates the pod's name from the unique part of the identity. A pod's name cannot contain it.

@@ -67,7 +67,6 @@ func (w *Cache) EachTarget(f func(*autopilot.Target)) {
 	})
 }
 
-// withoutRds returns TargetNamedBy, or nil if an Rds has the same name.
 func (w *Cache) withoutRds(a *autopilotv1.RdsAutopilot) *autopilot.Target {
 	if _, has := w.rds.get(a.Namespace, a.Name); has {
 		return nil

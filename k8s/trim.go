@@ -34,7 +34,6 @@ func trim(m *metav1.ObjectMeta) {
 	}
 }
 
-// trimRds keeps what TargetOf reads.
 func trimRds(rds *otcv1.Rds) {
 	trim(&rds.ObjectMeta)
 	rds.Spec = otcv1.Spec{
@@ -56,7 +55,6 @@ func trimAutopilot(a *autopilotv1.RdsAutopilot) {
 	}
 }
 
-// transform trims an object where it enters the process.
 func transform(obj any) (any, error) {
 	switch o := obj.(type) {
 	case *otcv1.Rds:

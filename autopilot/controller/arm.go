@@ -134,7 +134,6 @@ func (r *round) warnHeld(reason, message string) {
 	r.kube.Event(r.target, r.rap, autopilot.Event{Warning: true, Reason: reason, Action: "Ensure", Note: message})
 }
 
-// yield removes the rules of an object whose instance another one manages, and reports who does.
 func (r *round) yield(ctx context.Context, claim v1alpha1.Claim) error {
 	_, removeErr := r.removeRules(ctx, func(context.Context) error { return nil })
 	reason, message := string(autopilot.ReasonInstanceClaimed), autopilot.DescribeClaim(claim)

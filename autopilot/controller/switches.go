@@ -32,14 +32,12 @@ func (s *switchTracker) observe(k Key, t *autopilot.Target) {
 	}
 }
 
-// of returns the last value that is not in the status yet, or a zero value.
 func (s *switchTracker) of(k Key) v1alpha1.Switch {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.last[k]
 }
 
-// stored drops the value once the status has it.
 func (s *switchTracker) stored(k Key, stored v1alpha1.Switch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -24,7 +24,6 @@ const (
 	confirmationWait = 2 * time.Minute
 )
 
-// topicKeeper holds what the leader knows about the topic of the installation.
 type topicKeeper struct {
 	news   chan struct{} // a check of the topic is due
 	loaded bool          // the stored topic was read; of keepTopic alone
@@ -34,7 +33,6 @@ type topicKeeper struct {
 	checked bool // this leader has checked the topic
 }
 
-// topic returns the topic, and whether this leader has checked it.
 func (c *Controller) topic() (t v1alpha1.Topic, checked bool) {
 	c.keeper.mu.Lock()
 	defer c.keeper.mu.Unlock()
@@ -53,14 +51,12 @@ func (c *Controller) checkTopic() {
 	}
 }
 
-// setTopic replaces what the leader knows. Only keepTopic and what it calls use it.
 func (c *Controller) setTopic(t v1alpha1.Topic, checked bool) {
 	c.keeper.mu.Lock()
 	defer c.keeper.mu.Unlock()
 	c.keeper.now, c.keeper.checked = t, checked
 }
 
-// keepTopic keeps the topic of the installation and the subscription as they should be, until the context ends.
 func (c *Controller) keepTopic(ctx context.Context) {
 	c.setTopic(v1alpha1.Topic{}, false)
 	for c.keeper.loaded = false; ctx.Err() == nil; {

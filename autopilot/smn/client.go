@@ -47,7 +47,6 @@ func NewClient(hosts Hosts, o ClientOptions) *http.Client {
 	}
 }
 
-// transport sends a request directly or through a proxy.
 type transport struct {
 	direct, proxied http.RoundTripper
 	proxy           func(*http.Request) (*url.URL, error)
@@ -82,8 +81,6 @@ func (d dialer) dial(ctx context.Context, network, address string) (net.Conn, er
 	return nd.DialContext(ctx, network, address)
 }
 
-// checkAddress returns an error if the client may not connect to the resolved address. asked is the host and port
-// before the name was resolved.
 func (d dialer) checkAddress(asked, resolved string) error {
 	to, err := netip.ParseAddrPort(resolved)
 	if err != nil {

@@ -22,7 +22,6 @@ var ErrUnavailable = errors.New("signing certificate unavailable")
 // signed a stored message, and there is no certificate at it, or too many such messages wait.
 var ErrUnknownURL = errors.New("the URL has not signed a stored message")
 
-// errNoCertificate reports that the host has answered, but not with a certificate that can be used.
 var errNoCertificate = errors.New("no usable certificate")
 
 // Hosts returns the hosts from which Keys may fetch: exact, as host or host:port. They can change while the process
@@ -113,7 +112,6 @@ func (k *Keys) certificate(ctx context.Context, url string, signedBefore bool) (
 	return cert, nil
 }
 
-// takePlace takes a place for firstHold, and reports whether one was free.
 func (k *Keys) takePlace() bool {
 	select {
 	case k.first <- struct{}{}:

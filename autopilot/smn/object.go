@@ -71,7 +71,6 @@ func newDecoder(data []byte) *jsontext.Decoder {
 	return jsontext.NewDecoder(bytes.NewBuffer(data), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
-// readValue returns the next value of an object. It is valid until the next read.
 func readValue(dec *jsontext.Decoder) (jsontext.Value, error) {
 	value, err := dec.ReadValue()
 	if err != nil {

@@ -34,7 +34,6 @@ type message struct {
 	link     string                 // of a confirmation, built from checked parts
 }
 
-// check is one step of the receiver. A message that fails a check does not reach the next one.
 type check struct {
 	name string // as the log line of a refused message has it
 	// run returns neither result nor error if the message passes. An error without a result stands for the row's result.
@@ -120,7 +119,6 @@ func (r *Receiver) checkSignature(_ context.Context, m *message) (result, error)
 	return "", m.envelope.Verify(m.key)
 }
 
-// checkMessage reads the signed content: the alarm of a notification, or the link of a confirmation.
 func (r *Receiver) checkMessage(_ context.Context, m *message) (res result, err error) {
 	switch m.envelope.Type {
 	case smn.TypeUnsubscribed: // its link is never called
@@ -147,7 +145,6 @@ func (r *Receiver) checkMessage(_ context.Context, m *message) (res result, err 
 	return "", nil
 }
 
-// errUnknownRule reports that no RdsAutopilot has recorded the rule.
 var errUnknownRule = errors.New("the alarm rule is not ours")
 
 // checkRule finds the RdsAutopilot that has recorded the rule of an authentic alarm. A rule may be newer than the cache.
@@ -180,8 +177,6 @@ func (r *Receiver) checkRule(ctx context.Context, m *message) (res result, err e
 	return "", err
 }
 
-// ruleMetric returns the metric of the alarm's rule. It returns an error if the rule, metric, state or instance is not
-// the autopilot's.
 func ruleMetric(target *v1alpha1.RdsAutopilot, a smn.Alarm) (v1alpha1.Metric, error) {
 	rules := target.Status.Alarms.Rules
 	i := slices.IndexFunc(rules, func(rule v1alpha1.Rule) bool { return rule.AlarmID == a.ID })

@@ -64,7 +64,6 @@ func confirmLink(raw string, hosts []string, topic string) (string, error) {
 	return (&url.URL{Scheme: "https", Host: u.Host, Path: u.Path, RawPath: u.RawPath, RawQuery: query.Encode()}).String(), nil
 }
 
-// withoutURL removes the link, which contains a token, from an error of net/http.
 func withoutURL(err error) error {
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		return u.Err

@@ -69,7 +69,6 @@ func (r result) isAccepted() bool {
 	return r == resultStored || r == resultDuplicate || r == resultStale || r == resultConfirmed
 }
 
-// outcome holds the facts about a message for its answer and its log line.
 type outcome struct {
 	typ    smn.Type
 	id     string // the message's

@@ -15,8 +15,6 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// storeAlarm stores the signal of a notification. If the object has changed meanwhile, it reads it anew, until the
-// context ends.
 func (r *Receiver) storeAlarm(ctx context.Context, m *message) (res result, err error) {
 	sig, read := signal(m, r.Now()), m.target
 	err = autopilot.RetryConflict(ctx, func() (err error) {

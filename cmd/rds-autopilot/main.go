@@ -61,7 +61,6 @@ const (
 	exitUsage = 2
 )
 
-// usageError marks an error in the arguments, which makes the exit code 2.
 type usageError struct{ error }
 
 // errCheckFailed makes the exit code 1. The command has already written which check failed.
@@ -88,7 +87,6 @@ func run(ctx context.Context, args []string, env func(string) string, stdout, st
 	return exitError
 }
 
-// newRoot returns the root command. env replaces flags that are not given.
 func newRoot(env func(string) string) *cobra.Command {
 	root := &cobra.Command{
 		Use: "rds-autopilot", Version: version,
@@ -111,7 +109,6 @@ and patches its Rds. The database operator applies the change.`,
 	return root
 }
 
-// arguments returns a check for at least least and at most most arguments. want is the text of its error.
 func arguments(least, most int, want string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) < least || len(args) > most {

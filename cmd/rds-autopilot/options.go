@@ -15,7 +15,6 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s"
 )
 
-// options are the flags that several commands share.
 type options struct {
 	app.Options
 	Kubeconfig string
@@ -53,7 +52,6 @@ func (o *options) system(fs *pflag.FlagSet) {
 		"`namespace` whose uid identifies the cluster")
 }
 
-// receiver adds the flag of the commands that need the URL to which SMN posts alarms.
 func (o *options) receiver(fs *pflag.FlagSet, usage string) {
 	o.needsURL = true
 	fs.Func("public-url", usage, func(raw string) (err error) {
@@ -62,7 +60,6 @@ func (o *options) receiver(fs *pflag.FlagSet, usage string) {
 	})
 }
 
-// smn adds the flags of the commands that read messages of SMN.
 func (o *options) smn(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.CertHosts, "smn-cert-hosts", nil,
 		"exact `host[:port]` of the signing certificates, comma separated; empty means SMN's host in the cloud's catalogue")

@@ -16,7 +16,6 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s"
 )
 
-// serveOptions are the flags of serve.
 type serveOptions struct {
 	options
 	WebhookAddr string
@@ -89,8 +88,6 @@ func (o *serveOptions) validate() (zapcore.Level, error) {
 	return level, o.options.validate()
 }
 
-// serve runs the service until ctx ends. It returns an error if the service cannot start, but not if ctx ends during
-// the start.
 func serve(ctx context.Context, o *serveOptions, log *zap.Logger) error {
 	defer func() { _ = log.Sync() }() // stderr may be a pipe, which does not support sync
 	k8s.RedirectLog(log)

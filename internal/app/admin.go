@@ -36,8 +36,6 @@ func kubernetesGauge(reg prometheus.Registerer, refused func() []string) {
 	}, func() float64 { return float64(len(refused())) }))
 }
 
-// admin returns the server of the admin address, which is not public. page is the status page, or nil if it is switched
-// off.
 func admin(reg *prometheus.Registry, ready func() bool, page http.Handler) *http.Server {
 	mux := chi.NewMux()
 	// Compression would cost 1.6 MB of memory, and Prometheus usually scrapes from the same cluster.

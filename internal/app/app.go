@@ -152,7 +152,6 @@ func (a *App) lead(ctx context.Context) error {
 	return nil
 }
 
-// serve returns nil after shutDown, else the error that ended the server.
 func serve(s *http.Server, l net.Listener) error {
 	if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 		return err
@@ -160,7 +159,6 @@ func serve(s *http.Server, l net.Listener) error {
 	return nil
 }
 
-// shutDown waits up to drainLimit for the requests in flight, and then closes their connections.
 func shutDown(s *http.Server) error {
 	ctx, cancel := context.WithTimeout(context.Background(), drainLimit)
 	defer cancel()

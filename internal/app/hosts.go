@@ -32,7 +32,6 @@ func CertHosts(o Options, c interface {
 	}
 }
 
-// smnHost returns SMN's host in a region by convention (OTC: endpoints).
 func smnHost(region string) string {
 	if region == "eu-ch2" {
 		return "smn.eu-ch2.sc.otc.t-systems.com"

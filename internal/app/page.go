@@ -27,7 +27,6 @@ func newPage(o Options, kube *k8s.Cluster, api *otc.Cloud) http.Handler {
 	})
 }
 
-// past reads the measurements of a database since a time, on the dimension of its rules.
 func past(ctx context.Context, reader *otc.Cloud, a *v1alpha1.RdsAutopilot, period time.Duration,
 	since time.Time) (none autopilot.Past, err error) {
 	if a.Status.Instance == nil {

@@ -130,7 +130,6 @@ func (p *planner) facts(t *autopilot.Target) controller.FactReader {
 	}
 }
 
-// policy returns the database's RdsAutopilot, or one with the defaults if there is none yet.
 func (p *planner) policy(ctx context.Context, t *autopilot.Target) (*v1alpha1.RdsAutopilot, error) {
 	rap, err := p.kube.LiveAutopilot(ctx, t.Namespace, t.Name)
 	if errors.Is(err, autopilot.ErrGone) {

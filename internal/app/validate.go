@@ -88,7 +88,6 @@ func (o *Options) validEndpoints() bool {
 	return true
 }
 
-// isWeb reports whether url.Parse has returned an http or https URL with a host.
 func isWeb(u *url.URL, err error) bool {
 	return err == nil && u.Host != "" && (u.Scheme == "https" || u.Scheme == "http")
 }

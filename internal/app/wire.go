@@ -28,13 +28,11 @@ type Cluster interface {
 	TopicEvent(e autopilot.Event)
 }
 
-// store is the cluster as the receiver needs it.
 type store struct{ Cluster }
 
 // TopicURN implements webhook.Store.
 func (s store) TopicURN() string { return s.Topic().URN }
 
-// openTelekomCloud is the cloud as the controller needs it.
 type openTelekomCloud struct {
 	*otc.Cloud
 	*alarms.Alarms

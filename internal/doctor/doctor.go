@@ -53,7 +53,6 @@ type Options struct {
 	Web      *http.Client // sends a request to the public URL
 }
 
-// doctor is one run.
 type doctor struct {
 	Options
 	namespace string // the service's

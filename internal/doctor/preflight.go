@@ -108,7 +108,6 @@ func (d *doctor) checkQuota(ctx context.Context) Line {
 	return ok("%d of %d alarm rules are in use: enough for %d more databases", used, quota, (quota-used)/each)
 }
 
-// checkHosts connects to the hosts of signing certificates and of confirmation links.
 func (d *doctor) checkHosts(ctx context.Context) Line {
 	confirm, err := app.ConfirmHosts(d.Options.Options, d.cloud.Region())
 	if err != nil {
@@ -153,7 +152,6 @@ func (d *doctor) checkURL(ctx context.Context) Line {
 	return d.url
 }
 
-// chooseInstance finds the instance that it rehearses with, which nobody may manage.
 func (d *doctor) chooseInstance(context.Context) Line {
 	by := ""
 	for _, in := range d.instances {

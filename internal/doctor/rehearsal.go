@@ -57,7 +57,6 @@ func (d *doctor) create(ctx context.Context) Line {
 	return ok("RdsAutopilot %s/%s, mode Recommend", d.namespace, Name)
 }
 
-// wait waits until the rehearsal fulfils a condition. It returns an error if it does not, or if somebody deletes it.
 func (d *doctor) wait(ctx context.Context, most time.Duration, done func(*v1alpha1.RdsAutopilot) bool) (err error) {
 	isDone := until(ctx, most, func() bool {
 		if err = d.read(ctx); err != nil {
@@ -74,7 +73,6 @@ func (d *doctor) wait(ctx context.Context, most time.Duration, done func(*v1alph
 	return err
 }
 
-// read reads the rehearsal into d.seen, and keeps the ids of its rules.
 func (d *doctor) read(ctx context.Context) error {
 	a, err := d.kube.Rehearsal(ctx, d.namespace, Name)
 	if err != nil {
@@ -142,7 +140,6 @@ func (d *doctor) undelivered() string {
 		"without a line, SMN has not reached the URL (public DNS, load balancer, firewall); with result forged, set --smn-cert-hosts"
 }
 
-// checkTopic reads the topic and its subscription, which the service has made.
 func (d *doctor) checkTopic(ctx context.Context) Line {
 	t, err := d.kube.LiveTopic(ctx)
 	switch {

@@ -28,7 +28,6 @@ type account struct {
 	insecure                            bool
 }
 
-// byKey reports whether requests are signed with an access key instead of carrying a token.
 func (a account) byKey() bool { return a.password == "" }
 
 func (a account) secrets() []string { return []string{a.password, a.secretKey, a.securityToken} }
@@ -74,7 +73,6 @@ func findAccount(env func(string) string) (account, error) {
 	return a.validated(authType, first("TOKEN", "TOKEN_ID") != "")
 }
 
-// validated checks the account and returns it with one kind of credentials, either a password or an access key.
 func (a account) validated(authType string, token bool) (account, error) {
 	if a.authURL == "" {
 		return account{}, errors.New("cloud credentials: OS_AUTH_URL is not set, and clouds.yaml has no auth_url for the cloud in OS_CLOUD")
@@ -120,7 +118,6 @@ func (a account) validated(authType string, token bool) (account, error) {
 	return a, nil
 }
 
-// httpTransport returns the pool of connections that all requests share.
 func (a account) httpTransport(log *zap.Logger) (http.RoundTripper, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if a.caFile != "" {

@@ -37,13 +37,11 @@ type batcher struct {
 	pending map[int]*batch // by period: waits for more series
 }
 
-// seriesKey is a series in one period in seconds.
 type seriesKey struct {
 	Series
 	period int
 }
 
-// batch is one request.
 type batch struct {
 	series []Series
 	full   chan struct{} // closed when no other series has a place
@@ -107,7 +105,6 @@ func (b *batcher) join(ctx context.Context, key seriesKey, _ time.Time) ([]autop
 	return x.points[key.Series], x.begun, x.failed[key.Series]
 }
 
-// send reads a batch as soon as it is full, or after batchDelay.
 func (b *batcher) send(ctx context.Context, x *batch, period int) {
 	defer close(x.done)
 	select {

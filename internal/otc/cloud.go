@@ -198,7 +198,6 @@ func (t *transport) bind(c call, p *golangsdk.ProviderClient) {
 	p.UserAgent.Prepend("rds-autopilot")
 }
 
-// checkIDs returns an error for an id that is empty, too long, or has a character with a meaning in URLs.
 func checkIDs(ids []string) error {
 	for _, id := range ids {
 		if len(id) > 512 || !validID.MatchString(id) {

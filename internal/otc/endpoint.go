@@ -19,7 +19,6 @@ func CrossesNetworkUnencrypted(u *url.URL) bool {
 // port of the scheme, and an empty path. A slash at the end of a path makes another path.
 func SameEndpoint(a, b string) bool { return a == b || plainURL(a) == plainURL(b) && plainURL(a) != "" }
 
-// plainURL returns the normal form of a URL; empty if the text is not a URL with a host.
 func plainURL(text string) string {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" {

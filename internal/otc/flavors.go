@@ -17,7 +17,6 @@ import (
 // catalogueUsableFor is how old a catalogue may be, because a flavor may be sold out at any time.
 const catalogueUsableFor = 5 * time.Minute
 
-// release is an engine in one version.
 type release struct{ engine, version string }
 
 // Catalogue returns the flavors of the instance's engine and version, at most five minutes old. An instance may report a
@@ -37,7 +36,6 @@ func (c *Cloud) Catalogue(ctx context.Context, inst autopilot.Instance) (catalog
 	return catalogue, err
 }
 
-// withoutMinor returns a version without its last number, and false if it has only one.
 func withoutMinor(version string) (string, bool) {
 	i := strings.LastIndexByte(version, '.')
 	return version[:max(i, 0)], i > 0

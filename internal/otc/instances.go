@@ -104,7 +104,6 @@ func instanceOf(r instances.InstanceResponse) autopilot.Instance {
 	return i
 }
 
-// number parses a number that the API sends as text; 0 if it is not a number.
 func number(text string) int {
 	n, err := strconv.Atoi(strings.TrimSpace(text))
 	if err != nil {

@@ -62,7 +62,6 @@ func authenticate(ctx context.Context, t *transport, acct account) (*golangsdk.P
 	return p, nil
 }
 
-// serviceEntry describes how to find a service in the catalogue, and its path if the catalogue has none.
 type serviceEntry struct {
 	name    string
 	types   []string // in order of preference
@@ -78,7 +77,6 @@ func serviceEntries() map[service]serviceEntry {
 	}
 }
 
-// findServices returns the base URL of each service, from the catalogue and the overrides.
 func findServices(p *golangsdk.ProviderClient, projectID, region string,
 	overrides map[string]string) (map[service]string, error) {
 	bases := map[service]string{}

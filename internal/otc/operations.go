@@ -18,7 +18,6 @@ const (
 	serviceRDS service = "rds"
 )
 
-// operation names an API call. It is the value of a metric label.
 type operation string
 
 const (
@@ -49,7 +48,6 @@ const (
 	opUnsubscribe            operation = "Unsubscribe"
 )
 
-// traits describe an operation for the transport.
 type traits struct {
 	service service
 	holds   string // a key that the reply must have, because an empty document must not read as an empty list
@@ -120,7 +118,6 @@ func newRequestCounter(r prometheus.Registerer) *prometheus.CounterVec {
 	return requests
 }
 
-// codeLabel returns the label value of an HTTP status. A status of 0 means no answer.
 func codeLabel(status int) string {
 	if status == 0 {
 		return "error"

@@ -42,7 +42,6 @@ func (c call) retryAfterFault(method string, attempt int, fault *Error) (time.Du
 	return pause, pause <= maxPause
 }
 
-// retryAfter returns the pause of the header Retry-After in seconds; 0 if there is none.
 func retryAfter(h http.Header) time.Duration {
 	seconds, err := strconv.Atoi(h.Get("Retry-After"))
 	if err != nil {

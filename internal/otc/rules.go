@@ -147,7 +147,6 @@ func (c *Cloud) RuleQuota(ctx context.Context) (used, quota int, err error) {
 	return 0, 0, c.transport.fault(opGetQuotas, 0, errors.New("the reply contains no quota of alarm rules"))
 }
 
-// delete deletes the resource of that id. A missing one is no error.
 func (c *Cloud) delete(ctx context.Context, op operation, path, id string) error {
 	err := c.doRequest(ctx, op, http.MethodDelete, path+"/"+id, nil, nil, id)
 	if errors.Is(err, ErrNotFound) {

@@ -43,7 +43,6 @@ type session struct {
 	refusedUntil   time.Time // when they may be tried again
 }
 
-// login is the result of a successful login.
 type login struct {
 	account   account
 	token     string // empty with an access key, because each request is signed
@@ -90,7 +89,6 @@ func (s *session) renew(ctx context.Context, stale string) error {
 	return err
 }
 
-// newLogins returns the logins that callers share, by the key of the login that each replaces.
 func (s *session) newLogins() *shared.Reads[string, *login] {
 	read := func(ctx context.Context, stale string, _ time.Time) (*login, time.Time, error) {
 		if s.current().key() == stale {

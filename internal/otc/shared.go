@@ -80,7 +80,6 @@ func (c *Cloud) share() {
 // ListMaxAge returns how old a list of alarm states or instances may be that a decision without news uses.
 func (c *Cloud) ListMaxAge() time.Duration { return max(usableFor(c.rules), usableFor(c.instances)) }
 
-// project is the key of a list of everything in the project.
 type project struct{}
 
 // newLists returns lists that all callers share. A read has no deadline, because the number of its requests depends on

@@ -59,7 +59,6 @@ func newTransport(base http.RoundTripper, o Options) *transport {
 	return t
 }
 
-// call binds the transport to the context and the operation of one call.
 type call struct {
 	t   *transport
 	ctx context.Context // here because the SDK takes no context
@@ -127,7 +126,6 @@ func (c call) wait() error {
 	return err
 }
 
-// token returns the present token; empty for a login or with an access key.
 func (c call) token() string {
 	if c.op == opLogin || c.key != "" {
 		return ""
@@ -201,7 +199,6 @@ func (c call) complete(resp *http.Response, reply []byte) error {
 	return nil
 }
 
-// holds returns an error if a reply lacks a key; an empty key is never lacking.
 func holds(key string, reply []byte) error {
 	if key == "" {
 		return nil
@@ -216,7 +213,6 @@ func holds(key string, reply []byte) error {
 	return nil
 }
 
-// drain reads the body of a request, so that it can be sent again.
 func drain(req *http.Request) ([]byte, error) {
 	if req.Body == nil || req.Body == http.NoBody {
 		return nil, nil
@@ -239,7 +235,6 @@ func (t *transport) wrapError(op operation, err error) error {
 	return t.fault(op, 0, err)
 }
 
-// fault returns an *Error without a reply of the cloud.
 func (t *transport) fault(op operation, status int, cause error) *Error {
 	return &Error{Service: string(t.ops[op].service), Operation: string(op), Status: status,
 		Message: t.clean(cause.Error()), cause: cause}

@@ -92,7 +92,6 @@ type server struct {
 	series *shared.Reads[[2]string, []span] // by namespace and name
 }
 
-// answer is what the API says of databases.
 type answer struct {
 	Time           time.Time  `json:"time"`
 	Version        string     `json:"version"`
@@ -111,7 +110,6 @@ type database struct {
 	Rds       *requested             `json:"rds,omitempty"`
 }
 
-// requested is what the spec of an Rds requests.
 type requested struct {
 	VolumeGB int    `json:"volumeGB"`
 	Flavor   string `json:"flavor"`
@@ -232,7 +230,6 @@ func shownAutopilot(a *v1alpha1.RdsAutopilot) *v1alpha1.RdsAutopilot {
 	return &shown
 }
 
-// requestedBy returns what an Rds requests, or nil if the target has none.
 func requestedBy(t *autopilot.Target) *requested {
 	if t.NoRds {
 		return nil

@@ -39,14 +39,12 @@ type Value[V any] struct {
 	Took  time.Duration
 }
 
-// entry is what is known of a key. Reads.mu guards it.
 type entry[V any] struct {
 	running, good, failed *read[V] // failed is nil if the last read succeeded
 	next                  time.Time
 	used                  time.Time
 }
 
-// read is one call of Reads.Read.
 type read[V any] struct {
 	Value[V]
 	err  error
