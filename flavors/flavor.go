@@ -7,9 +7,8 @@ import "strings"
 // Zone states of a flavor in the catalogue (RDS api: querying_database_specifications.rst). A flavor is available
 // only in ZoneNormal.
 const (
-	ZoneNormal      = "normal"
-	ZoneSoldOut     = "sellout"
-	ZoneUnsupported = "unsupported"
+	ZoneNormal  = "normal"
+	ZoneSoldOut = "sellout"
 )
 
 // Flavor is an instance class that the cloud sells.

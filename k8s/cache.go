@@ -256,3 +256,32 @@ func (k informers[T]) by(index, value string) (objects []T) {
 	}
 	return objects
 }
+
+// Autopilot returns the RdsAutopilot from the cache, and whether there is one.
+func (w *Cache) Autopilot(namespace, name string) (*autopilotv1.RdsAutopilot, bool) {
+	return w.autopilots.get(namespace, name)
+}
+
+// EachAutopilot calls f with every RdsAutopilot in the cache, in no order.
+func (w *Cache) EachAutopilot(f func(*autopilotv1.RdsAutopilot)) {
+	w.autopilots.each(f)
+}
+
+// ByRule returns the RdsAutopilots whose status has the alarm rule.
+func (w *Cache) ByRule(alarmID string) []*autopilotv1.RdsAutopilot {
+	return w.autopilots.by(byRule, alarmID)
+}
+
+// SignedBefore reports whether the last stored message of any RdsAutopilot was signed with the certificate at that URL.
+func (w *Cache) SignedBefore(certURL string) bool {
+	return slices.ContainsFunc(w.autopilots, func(inf cache.SharedIndexInformer) bool {
+		return slices.Contains(inf.GetIndexer().ListIndexFuncValues(byCert), certURL) // a cluster has one or two such URLs
+	})
+}
+
+// OnAutopilot registers f for RdsAutopilots as OnTarget does for targets.
+func (w *Cache) OnAutopilot(f func(old, new *autopilotv1.RdsAutopilot)) error {
+	synced, err := addHandler(w.autopilots, w.watched, f)
+	w.synced = append(w.synced, synced...)
+	return err
+}

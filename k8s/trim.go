@@ -13,12 +13,9 @@ import (
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
 
-// Limits of what the caches keep of one object. An object may have 1.5 MB, and whoever may write one namespace must not
-// be able to end the process by its memory.
-const (
-	// maxID is longer than any id or flavor of the cloud. The schema of the Rds has no limit, and messages contain them.
-	maxID = 128
-)
+// maxID is longer than any id or flavor of the cloud. The schema of the Rds has no limit, and whoever may write one
+// namespace must not be able to end the process by its memory.
+const maxID = 128
 
 // trim drops the metadata that the service does not read. It lists the fields that stay, because kubectl copies the
 // whole Rds into an annotation, passwords included, and other tools may copy it elsewhere.
@@ -36,10 +33,7 @@ func trim(m *metav1.ObjectMeta) {
 
 func trimRds(rds *otcv1.Rds) {
 	trim(&rds.ObjectMeta)
-	rds.Spec = otcv1.Spec{
-		Autopilot: rds.Spec.Autopilot, VolumeSize: rds.Spec.VolumeSize,
-		Endpoint: shorten.To(rds.Spec.Endpoint, maxID), FlavorRef: shorten.To(rds.Spec.FlavorRef, maxID),
-	}
+	rds.Spec.Endpoint, rds.Spec.FlavorRef = shorten.To(rds.Spec.Endpoint, maxID), shorten.To(rds.Spec.FlavorRef, maxID)
 	rds.Status = otcv1.Status{ID: shorten.To(rds.Status.ID, maxID)}
 }
 

@@ -32,8 +32,7 @@ func TestTrimKeepsWhatIsRead(t *testing.T) {
 	rds := &otcv1.Rds{
 		ObjectMeta: before,
 		Spec: otcv1.Spec{
-			Autopilot: &on, VolumeSize: 40, FlavorRef: long, Endpoint: long, AvailabilityZone: long, DatastoreType: long,
-			DatastoreVersion: long, VolumeType: long,
+			Autopilot: &on, VolumeSize: 40, FlavorRef: long, Endpoint: long,
 		},
 		Status: otcv1.Status{ID: long, Status: long},
 	}

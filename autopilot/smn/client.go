@@ -18,32 +18,25 @@ import (
 	"time"
 )
 
-// ClientOptions are the options of NewClient. Their zero values are the system's roots, no proxy and public addresses
-// only.
-type ClientOptions struct {
-	Roots *x509.CertPool
-	// Proxy returns the proxy of a request, or nil. A proxy resolves the name by itself, so only the list of hosts limits
-	// what is fetched through it.
-	Proxy func(*http.Request) (*url.URL, error)
-}
-
 // NewClient returns an HTTP client for the hosts of SMN. It uses TLS 1.2 or newer and no redirects. Without a proxy, it
 // checks each address after the name was resolved, and refuses one that is neither public nor itself one of the hosts.
-// It accepts 100.125.0.0/16, because the cloud's own services have these addresses inside its networks.
-func NewClient(hosts Hosts, o ClientOptions) *http.Client {
+// It accepts 100.125.0.0/16, because the cloud's own services have these addresses inside its networks. roots may be nil
+// for the system's. proxy returns the proxy of a request, or nil. A proxy resolves the name by itself, so only the list
+// of hosts limits what is fetched through it.
+func NewClient(hosts Hosts, roots *x509.CertPool, proxy func(*http.Request) (*url.URL, error)) *http.Client {
 	base := func() *http.Transport {
 		return &http.Transport{
-			TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: o.Roots},
+			TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots},
 			MaxResponseHeaderBytes: 64 << 10,
 			IdleConnTimeout:        time.Minute,
 			ForceAttemptHTTP2:      true,
 		}
 	}
 	direct, proxied := base(), base()
-	direct.DialContext, proxied.Proxy = dialer{hosts}.dial, o.Proxy
+	direct.DialContext, proxied.Proxy = dialer{hosts}.dial, proxy
 	return &http.Client{
 		Timeout:   certFetchLimit, // for the whole request
-		Transport: transport{direct, proxied, o.Proxy},
+		Transport: transport{direct, proxied, proxy},
 	}
 }
 
@@ -56,10 +49,8 @@ type transport struct {
 // quotes it in errors, and it may contain a token.
 func (t transport) RoundTrip(req *http.Request) (resp *http.Response, err error) {
 	var via *url.URL
-	if t.proxy != nil {
-		if via, err = t.proxy(req); err != nil {
-			return nil, errors.New("the proxy in the environment is not a URL") // err may quote its password
-		}
+	if via, err = t.proxy(req); err != nil {
+		return nil, errors.New("the proxy in the environment is not a URL") // err may quote its password
 	}
 	if via == nil {
 		resp, err = t.direct.RoundTrip(req)

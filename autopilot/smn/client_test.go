@@ -20,7 +20,7 @@ func TestClientTakesTheProxy(t *testing.T) {
 	}))
 	defer proxy.Close()
 	via := func(*http.Request) (*url.URL, error) { return url.Parse(proxy.URL) }
-	resp, err := NewClient(Fixed("smn.example"), ClientOptions{Proxy: via}).Get("https://smn.example/smn")
+	resp, err := NewClient(Fixed("smn.example"), nil, via).Get("https://smn.example/smn")
 	if err == nil {
 		_ = resp.Body.Close()
 	}

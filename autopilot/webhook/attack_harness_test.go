@@ -126,7 +126,7 @@ func (s *harness) start() {
 	roots := x509.NewCertPool()
 	roots.AddCert(s.cert.Certificate())
 	client := func(host string) *http.Client {
-		c := smn.NewClient(smn.Fixed(host), smn.ClientOptions{Roots: roots})
+		c := smn.NewClient(smn.Fixed(host), roots, http.ProxyFromEnvironment)
 		c.Transport, c.Timeout = onlyTo{s, host, c.Transport}, 5*time.Minute // for machines that are slow
 		s.Cleanup(c.CloseIdleConnections)
 		return c

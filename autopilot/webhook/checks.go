@@ -87,7 +87,7 @@ func (r *Receiver) checkType(_ context.Context, m *message) (result, error) {
 // checkTopic compares the topic with that of the installation. A replica that does not know it yet must not lose a
 // message of a topic with our name, so SMN has to repeat it.
 func (r *Receiver) checkTopic(_ context.Context, m *message) (result, error) {
-	switch urn, own := m.envelope.TopicURN, r.Store.TopicURN(); {
+	switch urn, own := m.envelope.TopicURN, r.Store.Topic().URN; {
 	case urn == own:
 		return "", nil
 	case own == "" && strings.HasSuffix(urn, ":"+r.TopicName):

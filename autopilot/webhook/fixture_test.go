@@ -58,14 +58,14 @@ func newFakeStore() *fakeStore {
 	return &fakeStore{stored: a}
 }
 
-func (f *fakeStore) TopicURN() string {
+func (f *fakeStore) Topic() v1alpha1.Topic {
 	if f.panics {
 		panic("the store is broken")
 	}
 	if f.lacksTopic {
-		return ""
+		return v1alpha1.Topic{}
 	}
-	return ourTopic
+	return v1alpha1.Topic{URN: ourTopic}
 }
 
 func (f *fakeStore) ByRule(alarmID string) []*v1alpha1.RdsAutopilot {

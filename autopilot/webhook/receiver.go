@@ -20,8 +20,8 @@ import (
 
 // Store finds autopilots and stores their signals. Callers do not modify the objects that it returns.
 type Store interface {
-	// TopicURN returns the URN of the topic of the installation. It is empty while this replica does not know it.
-	TopicURN() string
+	// Topic returns the topic of the installation. It is empty while this replica does not know it.
+	Topic() v1alpha1.Topic
 	// ByRule returns the autopilots in the cache that have recorded the alarm rule.
 	ByRule(alarmID string) []*v1alpha1.RdsAutopilot
 	// SignedBefore reports whether the cache has a stored message that was signed with that certificate.

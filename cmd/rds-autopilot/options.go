@@ -35,16 +35,12 @@ func (o *options) connection(fs *pflag.FlagSet) {
 		"`way` in which changes are made: Operator, or Cloud: then the service itself changes databases with spec.apply: Cloud in the cloud")
 	fs.StringSliceVar(&o.Allowed.Instances, "allowed-instances", nil,
 		"`NAMESPACE/ID` of the instances that the objects of each namespace may name, * for any, comma separated; required with --allow-apply=Cloud, where */* allows all; empty means all")
-	o.kubernetes(fs)
-	fs.Float64Var(&o.CloudRate, "cloud-rate", o.CloudRate, "requests per second to each cloud service")
-	fs.StringToStringVar(&o.Endpoints, "endpoint", nil,
-		"`SERVICE=URL` of smn, ces or rds, in place of the URL in the cloud's catalogue; comma separated, may be repeated")
-}
-
-func (o *options) kubernetes(fs *pflag.FlagSet) {
 	fs.StringVar(&o.Kubeconfig, "kubeconfig", "",
 		"kubeconfig `file`; empty means $KUBECONFIG, then ~/.kube/config, then the pod's service account")
 	fs.StringVar(&o.Context, "context", "", "`name` of the context in the kubeconfig; empty means the current one")
+	fs.Float64Var(&o.CloudRate, "cloud-rate", o.CloudRate, "requests per second to each cloud service")
+	fs.StringToStringVar(&o.Endpoints, "endpoint", nil,
+		"`SERVICE=URL` of smn, ces or rds, in place of the URL in the cloud's catalogue; comma separated, may be repeated")
 }
 
 func (o *options) system(fs *pflag.FlagSet) {

@@ -52,7 +52,7 @@ func ConfirmHosts(o Options, region string) ([]string, error) {
 
 // smnClient returns the client for those hosts. It takes the same proxy as the clients of the cloud and of Kubernetes.
 func (o Options) smnClient(hosts smn.Hosts) *http.Client {
-	return smn.NewClient(hosts, smn.ClientOptions{Roots: o.Roots, Proxy: http.ProxyFromEnvironment})
+	return smn.NewClient(hosts, o.Roots, http.ProxyFromEnvironment)
 }
 
 // Probe returns an error if the service cannot connect to a host of certificates or confirmation links. It uses the

@@ -28,11 +28,6 @@ type Cluster interface {
 	TopicEvent(e autopilot.Event)
 }
 
-type store struct{ Cluster }
-
-// TopicURN implements webhook.Store.
-func (s store) TopicURN() string { return s.Topic().URN }
-
 type openTelekomCloud struct {
 	*otc.Cloud
 	*alarms.Alarms
@@ -87,7 +82,7 @@ func newReceiver(o Options, kube Cluster, api *otc.Cloud, topicName string, reg 
 		certificates, confirm = o.smnClient(certHosts), o.smnClient(smn.Fixed(confirmHosts...))
 	}
 	return webhook.New(webhook.Options{
-		Path: o.PublicURL.Path, Store: store{kube}, Keys: smn.NewKeys(certHosts, certificates, o.Now),
+		Path: o.PublicURL.Path, Store: kube, Keys: smn.NewKeys(certHosts, certificates, o.Now),
 		Confirm: confirm, ConfirmHosts: confirmHosts, TopicName: topicName, RuleOwner: alarms.ParseRuleName,
 		MaxMessageAge: o.MaxMessageAge, Warn: warn(kube), Log: o.Log, Reg: reg, Now: o.Now,
 	}), nil

@@ -50,18 +50,12 @@ type RdsList struct {
 type Spec struct {
 	// Autopilot turns autopilot on (true) or off (false). An absent field changes nothing.
 	Autopilot *bool `json:"autopilot,omitempty"`
-	// AvailabilityZone is one zone, or two zones separated by a comma.
-	AvailabilityZone string `json:"availabilityzone,omitempty"`
-	// DatastoreType is MySQL, PostgreSQL or SQLServer.
-	DatastoreType    string `json:"datastoretype,omitempty"`
-	DatastoreVersion string `json:"datastoreversion,omitempty"`
 	// Endpoint turns on the operator's own, unauthenticated autopilot.
 	Endpoint string `json:"endpoint,omitempty"`
 	// FlavorRef is the flavor's code with the suffix of its mode.
 	FlavorRef string `json:"flavorref,omitempty"`
 	// VolumeSize is the size of the volume in GB.
-	VolumeSize int32  `json:"volumesize,omitempty"`
-	VolumeType string `json:"volumetype,omitempty"`
+	VolumeSize int32 `json:"volumesize,omitempty"`
 }
 
 // Status holds what the operator reports about the instance.
