@@ -3,7 +3,6 @@
 package otc
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"strings"
