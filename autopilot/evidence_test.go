@@ -191,6 +191,8 @@ func TestReadOnlyLastsUntilANewerMeasurementShowsTheDatabaseWritable(t *testing.
 		"STORAGE FULL without a measurement":  {nil, autopilot.Evidence{}, cases.InStatus(autopilot.StatusStorageFull), readOnlySince(0)},
 		"still read-only in STORAGE FULL":     {hourAgo, measured(80, time.Minute), cases.InStatus(autopilot.StatusStorageFull), hourAgo},
 		"the limit of the size at that time":  {nil, measured(88, 5*time.Minute), grownFrom("90", time.Minute), readOnlySince(5 * time.Minute)},
+		"either size is possible":             {nil, measured(88, time.Minute), grownFrom("90", time.Minute), nil},
+		"a measurement of the future":         {nil, measured(96, -4*time.Minute), nil, readOnlySince(0)},
 		"below the limit of a size long ago":  {nil, measured(88, 5*time.Minute), grownFrom("90", time.Hour), nil},
 		"a growth has made it writable":       {nil, measured(78, 5*time.Minute), grownFrom("80", time.Minute), nil},
 	} {

@@ -32,6 +32,7 @@ func TestReadOnlyBeginsAtOneLimitAndEndsAtALowerOne(t *testing.T) {
 	}{
 		{100, 94.9, false, false}, {100, 95, true, false}, {100, 87, false, true}, {100, 87.1, false, false},
 		{500, 484.9, false, false}, {500, 485, true, false}, {1000, 969.9, false, false}, {1000, 970, true, false},
+		{190, 184.3 - 1e-9, true, false}, // as a percentage × the size may be
 		{1000, 850, false, true}, {1000, 850.1, false, false}, {0, 0, false, true}, {100, math.NaN(), false, false},
 	} {
 		if got := readOnlyNow(tc.size, tc.used); got != tc.readOnly {

@@ -260,6 +260,9 @@ func rows() []row {
 			stops(autopilot.ReasonReplicaTooSmall, 5*time.Minute, larger+" (16 vCPUs, 64 GB) is larger than the read replica ",
 				"reader (8 vCPUs, 32 GB): enlarge the replica first")},
 		{"MySQL read replica of the present size", cases.WithReplica("MySQL"), cpu(95), makes(larger)},
+		{"PostgreSQL read replica of unknown size", cases.Both(cases.WithReplica("PostgreSQL"), func(c *autopilot.Case) {
+			c.Instance.Replicas = []autopilot.Replica{{Name: "reader"}}
+		}), cpu(95), makes(larger)},
 
 		// The cooldown has passed, and the day allows another change.
 		{"changed 23 minutes ago", cases.Changed(23*time.Minute, "99.0"), cpu(95),

@@ -172,6 +172,23 @@ func TestRevertedFlavorIsNotRequestedAgain(t *testing.T) {
 	}
 }
 
+// The operator applies the former flavor a day after a person has written it into the Rds.
+func TestFlavorThatIsTakenBackLateIsContestedForSevenDays(t *testing.T) {
+	l := &loop{Case: cases.Quiet(cases.UsageAt(v1alpha1.MetricCPU, 99)), apply: revertedLater}
+	cases.Changed(2*time.Hour, "99.0")(&l.Case)
+	l.Wanted.Flavor, l.FlavorWriter = "rds.mysql.n1.xlarge.4", "a-gitops-tool"
+	l.run(t, 28*time.Hour, time.Hour)
+	cases.Restored(&l.Case)
+	l.run(t, 5*24*time.Hour, time.Hour)
+	if c := condition(t, l.Status, v1alpha1.ConditionContested); len(l.patches) > 0 || c.Status != metav1.ConditionTrue {
+		t.Errorf("patched at %v, %+v", l.patches, c)
+	}
+	l.run(t, 3*24*time.Hour, time.Hour)
+	if len(l.patches) == 0 {
+		t.Errorf("after 9 days, nothing is requested: %+v", l.Status.Decisions)
+	}
+}
+
 func TestRefusedPatchIsReportedAndRetried(t *testing.T) {
 	refuses := true
 	l := &loop{Case: cases.Quiet(cases.StorageAt(93)), took: 3 * time.Second}

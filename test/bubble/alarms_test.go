@@ -3,17 +3,13 @@
 package bubble
 
 import (
-	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/mcsps/rds-autopilot/alarms"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
-	"github.com/mcsps/rds-autopilot/test/level"
 	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
 )
 
@@ -34,58 +30,7 @@ func (f *fleet) waitOff(db, reason string) *v1alpha1.RdsAutopilot {
 	return a
 }
 
-// addStrangers adds topics and rules of others with names and descriptions like ours, and returns a function that fails
-// unless they are as they were.
-func (f *fleet) addStrangers() (check func()) {
-	f.t.Helper()
-	person, own := f.personClient(), f.mark("default", "db")
-	for i := range 44 {
-		_, err := person.CreateTopic(f.t.Context(), fmt.Sprintf("rds-autopilot_%08x", i), own.String())
-		f.must(err)
-	}
-	in := f.addInstance(smallInstance())
-	for i := range 55 {
-		name, description := own.RuleName(v1alpha1.MetricCPU), "rds-autopilot default/db" // no readable mark
-		switch i % 3 {
-		case 1: // a copy
-			name, description = fmt.Sprintf("%s-copy-%d", own.RuleName(v1alpha1.MetricStorage), i), own.String()
-		case 2:
-			other := alarms.Mark{Namespace: "default", Name: "db", Cluster: fmt.Sprintf("00000000-0000-4000-8000-%012x", i)}
-			name, description = other.RuleName(v1alpha1.MetricStorage), other.String()
-		}
-		if i%3 == 0 {
-			name = fmt.Sprintf("autopilot_default_db_%08x_storage", i)
-		}
-		_, err := person.CreateRule(f.t.Context(), strangersRule(name, description, in.ID))
-		f.must(err)
-	}
-	before := f.foreign()
-	return func() {
-		f.t.Helper()
-		if after := f.foreign(); after != before {
-			f.t.Errorf("of strangers there was:\n%s\nand is:\n%s", before, after)
-		}
-	}
-}
-
-// foreign returns a text of all topics and rules that are not of this cluster's databases.
-func (f *fleet) foreign() string {
-	var all []string
-	for _, t := range f.sim.Topics() {
-		if t.Name != alarms.TopicName(f.clusterID(), ownNamespace) {
-			all = append(all, fmt.Sprint(t))
-		}
-	}
-	for _, r := range f.sim.Rules() {
-		mark, ok := alarms.ParseMark(r.Description)
-		if !ok || mark.Cluster != f.clusterID() || strings.Contains(r.Name, "-copy-") {
-			all = append(all, fmt.Sprint(r.ID, r.Name, r.Description, r.Condition))
-		}
-	}
-	return strings.Join(all, "\n")
-}
-
-// checkEmpty fails unless the cloud has nothing of ours.
+// checkEmpty fails unless the cloud has nothing of this cluster.
 func (f *fleet) checkEmpty() {
 	f.t.Helper()
 	f.waitUntil("the topic is removed", func() bool { return f.topic() == nil })
@@ -95,28 +40,15 @@ func (f *fleet) checkEmpty() {
 		}
 	}
 	for _, r := range f.sim.Rules() {
-		if mark, ok := alarms.ParseMark(r.Description); ok && mark.Cluster == f.clusterID() && !strings.Contains(r.Name, "-copy-") {
+		if mark, ok := alarms.ParseMark(r.Description); ok && mark.Cluster == f.clusterID() {
 			f.t.Errorf("the rule %s is left", r.Name)
-		}
-	}
-}
-
-// checkRepaired fails unless the repair was reported once, and no other repair.
-func (f *fleet) checkRepaired(db, note string) {
-	f.t.Helper()
-	f.waitUntil("the event is written", func() bool { return len(f.events("default", db, "Repaired")) > 0 })
-	for _, e := range f.events("default", db, "Repaired") {
-		if !strings.HasPrefix(e.Note, note) || e.Series != nil || e.Type != corev1.EventTypeNormal {
-			f.t.Errorf("event on the %s: %q, series %+v; want %q once", e.Regarding.Kind, e.Note, e.Series, note)
 		}
 	}
 }
 
 // In the swarm, no RdsAutopilot is created by the service, and no Rds lacks its instance.
 func TestAlarmsAreCreatedMovedAndRemovedWithTheRds(t *testing.T) {
-	level.InBubble(t, func(t *testing.T) {
-		f := newFleet(t, simcloud.Settings{})
-		checkStrangers := f.addStrangers()
+	inFleet(t, simcloud.Settings{}, func(f *fleet) {
 		f.start(flags{}).waitIdle() // the next sweep is hours away
 
 		step(t, "the Rds is deleted: each RdsAutopilot stays without rules, and goes on with the next Rds", func(t *testing.T) {
@@ -129,154 +61,80 @@ func TestAlarmsAreCreatedMovedAndRemovedWithTheRds(t *testing.T) {
 				if left := f.waitOff(a.Name, "InstanceUnknown"); left.UID != a.UID {
 					t.Errorf("the RdsAutopilot %s was replaced", a.Name)
 				}
-				if events := f.events("default", a.Name, "Disarmed"); len(events) != 1 {
-					t.Errorf("%d events Disarmed about %s", len(events), a.Name)
-				}
 			}
 			f.createRds("default", "own", rdsSpec(in, nil), in.ID)
 			f.checkAlarms(f.waitArmed("default", "own"))
 		})
 
-		step(t, "the RdsAutopilot is deleted: its rules are removed at once", func(t *testing.T) {
-			f.patch(f.rdss("default"), "own", `{"spec":{"autopilot":false}}`)
-			f.waitOff("own", "NotEnabled")
-			f.patch(f.rdss("default"), "own", `{"spec":{"autopilot":null}}`)
-			f.createRds("default", "gone", rdsSpec(f.addInstance(smallInstance()), nil), f.addInstance(smallInstance()).ID)
-			f.createAutopilot("default", "gone", `{}`)
-			f.waitArmed("default", "gone")
-			f.delete(f.raps("default"), "gone")
-			f.waitRemoved("default", "gone")
-			if f.autopilot("default", "gone") != nil {
-				t.Error("the RdsAutopilot is back")
-			}
-		})
-
-		step(t, "the operator sets status.id later", func(t *testing.T) {
-			in := f.addInstance(smallInstance())
+		step(t, "the operator sets status.id later, and then another one", func(t *testing.T) {
+			in, next := f.addInstance(smallInstance()), f.addInstance(smallInstance())
 			f.createRds("default", "early", rdsSpec(in, true), "")
-			a := f.waitNotArmed("default", "early", "InstanceUnknown")
-			if n := len(f.rulesOf("default", "early")); n > 0 || !strings.Contains(armedCondition(a).Message, "status.id") {
-				t.Errorf("%q, %d rules in the cloud", armedCondition(a).Message, n)
+			if a := f.waitNotArmed("default", "early", "InstanceUnknown"); !strings.Contains(armedCondition(a).Message, "status.id") {
+				t.Errorf("%q", armedCondition(a).Message)
 			}
-			f.patch(f.rdss("default"), "early", `{"status":{"id":"`+in.ID+`"}}`)
+			for _, id := range []string{in.ID, next.ID} {
+				f.patch(f.rdss("default"), "early", `{"status":{"id":"`+id+`"}}`)
+				f.waitUntil("the rules watch "+id, func() bool {
+					rules := f.rulesOf("default", "early")
+					for _, r := range rules {
+						if r.Metric.Dimensions[0].Value != id {
+							return false
+						}
+					}
+					return len(rules) == 3
+				})
+			}
 			f.checkAlarms(f.waitArmed("default", "early"))
 		})
 
-		step(t, "the Rds names another instance: the rules watch it before a sweep", func(t *testing.T) {
-			id := f.addInstance(smallInstance()).ID
-			f.patch(f.rdss("default"), "early", `{"status":{"id":"`+id+`"}}`)
-			f.waitUntil("the rules watch the other instance", func() bool {
-				rules := f.rulesOf("default", "early")
-				for _, r := range rules {
-					if r.Metric.Dimensions[0].Value != id {
-						return false
-					}
-				}
-				return len(rules) == 3
-			})
-			f.waitArmed("default", "early")
-			if events := f.events("default", "early", "Repaired"); len(events) > 0 {
-				t.Errorf("our own change is reported as a repair: %s", events[0].Note)
-			}
-		})
-
 		step(t, "the cloud does not delete the rules: the service repeats it, and nothing waits", func(t *testing.T) {
-			f.database("default", "held", smallInstance())
-			f.database("default", "deleted", smallInstance())
-			f.waitArmed("default", "held")
-			f.waitArmed("default", "deleted")
 			clear := f.setFault(faultOf(simcloud.Fault{Status: http.StatusServiceUnavailable}, "DeleteAlarm"))
-			f.patch(f.rdss("default"), "held", `{"spec":{"autopilot":false}}`)
-			f.patch(f.rdss("default"), "deleted", `{"spec":{"autopilot":null}}`)
-			time.Sleep(time.Second) // until the cache has it: what is deleted while true is made again
-			f.delete(f.raps("default"), "deleted")
-			if f.autopilot("default", "deleted") != nil {
+			f.patch(f.rdss("default"), "early", `{"spec":{"autopilot":false}}`)
+			f.delete(f.raps("default"), "own")
+			if f.autopilot("default", "own") != nil {
 				t.Error("the deletion waits for the service")
 			}
-			a := f.waitNotArmed("default", "held", "CloudUnreachable")
+			a := f.waitNotArmed("default", "early", "CloudUnreachable")
 			if message := armedCondition(a).Message; !strings.Contains(message, "503") {
-				t.Errorf("held: %q", message)
+				t.Errorf("early: %q", message)
 			}
 			requests := f.sim.Count("ces", "DeleteAlarm")
 			f.waitUntil("the removal is repeated", func() bool { return f.sim.Count("ces", "DeleteAlarm") > requests+8 })
 			clear()
-			f.waitRemoved("default", "deleted")
+			f.waitRemoved("default", "own")
 		})
-		f.waitOff("held", "NotEnabled")
-		f.patch(f.rdss("default"), "early", `{"spec":{"autopilot":false}}`)
 		f.waitOff("early", "NotEnabled")
 		f.checkEmpty()
-		checkStrangers()
 	})
 }
 
 // Anyone can trigger the operator's own autopilot, which spec.endpoint turns on.
 func TestSpecEndpointIsWarnedOfOnceOnBothObjects(t *testing.T) {
-	level.InBubble(t, func(t *testing.T) {
-		f := newFleet(t, simcloud.Settings{})
-		f.start(flags{sweep: 5 * time.Minute})
+	inFleet(t, simcloud.Settings{}, func(f *fleet) {
+		f.start(often)
 		in := f.addInstance(smallInstance())
 		spec := rdsSpec(in, true)
 		spec["endpoint"] = "https://example.com/"
 		f.createRds("default", "db", spec, in.ID)
-		f.waitArmed("default", "db")
 		time.Sleep(time.Hour)
 		warnings := f.events("default", "db", "OperatorAutopilot")
-		if len(warnings) != 2 {
-			t.Errorf("%d events, want one on each object", len(warnings))
-		}
-		for _, e := range warnings {
-			if e.Type != corev1.EventTypeWarning || e.Series != nil || !strings.Contains(e.Note, "spec.endpoint") {
-				t.Errorf("event on the %s: %+v", e.Regarding.Kind, e)
-			}
+		if len(warnings) != 2 || warnings[0].Series != nil || warnings[1].Series != nil {
+			t.Errorf("%d events, want one on each object: %+v", len(warnings), warnings)
 		}
 	})
 }
 
-func TestModeOffRemovesAllAlarmsAndTheTopic(t *testing.T) {
-	level.InBubble(t, func(t *testing.T) {
-		f := newFleet(t, simcloud.Settings{})
-		checkStrangers := f.addStrangers()
-		first := f.start(flags{})
-		for _, db := range []string{"kept", "deleted"} {
-			f.database("default", db, smallInstance())
-			f.waitArmed("default", db)
-		}
-		first.stop()
-		f.delete(f.rdss("default"), "deleted") // while no process runs
-
-		off := f.start(flags{mode: v1alpha1.ModeOff})
-		f.waitOff("kept", "NotEnabled")
-		f.waitOff("deleted", "InstanceUnknown")
-		f.checkEmpty()
-		f.database("default", "new", smallInstance())
-		off.waitIdle()
-		off.stop()
-		if a := f.autopilot("default", "new"); a != nil {
-			t.Errorf("--mode=Off created the RdsAutopilot %s", a.Name)
-		}
-
-		f.start(flags{})
-		for _, db := range []string{"kept", "new"} {
-			f.checkAlarms(f.waitArmed("default", db))
-		}
-		checkStrangers()
-	})
-}
-
-// What was deleted or turned off while no process ran is removed by the first sweep, in every way to delete it.
+// What was deleted or turned off while no process ran is removed by the first sweep, in every way to delete it. With --mode
+// Off, nothing is left at all.
 func TestSweepRemovesWhatNobodyWants(t *testing.T) {
-	level.InBubble(t, func(t *testing.T) {
-		f := newFleet(t, simcloud.Settings{})
-		checkStrangers := f.addStrangers()
+	inFleet(t, simcloud.Settings{}, func(f *fleet) {
 		team := f.namespace("team")
 		ways := map[string]func(string){
-			"rds-deleted":   func(db string) { f.delete(f.rdss(team), db) },
-			"rap-deleted":   func(db string) { f.patch(f.rdss(team), db, `{"spec":{"autopilot":null}}`); f.delete(f.raps(team), db) },
-			"both-deleted":  func(db string) { f.delete(f.rdss(team), db); f.delete(f.raps(team), db) },
-			"switched-off":  func(db string) { f.patch(f.rdss(team), db, `{"spec":{"autopilot":false}}`) },
-			"mode-off":      func(db string) { f.patch(f.raps(team), db, `{"spec":{"mode":"Off"}}`) },
-			"off-no-status": func(db string) { f.patch(f.raps(team), db, `{"spec":{"mode":"Off"}}`); f.replaceStatus(team, db) },
+			"rds-deleted":  func(db string) { f.delete(f.rdss(team), db) },
+			"rap-deleted":  func(db string) { f.patch(f.rdss(team), db, `{"spec":{"autopilot":null}}`); f.delete(f.raps(team), db) },
+			"both-deleted": func(db string) { f.delete(f.rdss(team), db); f.delete(f.raps(team), db) },
+			"switched-off": func(db string) { f.patch(f.rdss(team), db, `{"spec":{"autopilot":false}}`) },
+			"no-status":    func(db string) { f.patch(f.raps(team), db, `{"spec":{"mode":"Off"}}`); f.replaceStatus(team, db) },
 		}
 		first := f.start(flags{})
 		for db := range ways {
@@ -290,22 +148,33 @@ func TestSweepRemovesWhatNobodyWants(t *testing.T) {
 			remove(db)
 		}
 		f.replaceStatus("default", "kept")
-		f.start(flags{}).waitIdle()
+		second := f.start(flags{})
+		second.waitIdle()
 		for db := range ways {
 			f.waitRemoved(team, db)
 		}
 		f.checkAlarms(f.waitArmed("default", "kept"))
-		if rules := f.sim.Rules(); len(rules) != 3+55 {
-			t.Errorf("%d rules", len(rules))
+		second.stop()
+
+		off := f.start(flags{mode: v1alpha1.ModeOff})
+		f.waitOff("kept", "NotEnabled")
+		f.checkEmpty()
+		f.database("default", "new", smallInstance())
+		off.waitIdle()
+		off.stop()
+		if a := f.autopilot("default", "new"); a != nil {
+			t.Errorf("--mode=Off created the RdsAutopilot %s", a.Name)
 		}
-		checkStrangers()
+		f.start(flags{})
+		for _, db := range []string{"kept", "new"} {
+			f.checkAlarms(f.waitArmed("default", db))
+		}
 	})
 }
 
 // Two clusters share a tenant, and a namespace is not watched any more.
 func TestRulesOfOthersStay(t *testing.T) {
-	level.InBubble(t, func(t *testing.T) {
-		a := newFleet(t, simcloud.Settings{})
+	inFleet(t, simcloud.Settings{}, func(a *fleet) {
 		b := a.addCluster()
 		left := a.namespace("left")
 		a.database("default", "db", smallInstance())
@@ -316,11 +185,10 @@ func TestRulesOfOthersStay(t *testing.T) {
 		a.waitArmed(left, "db")
 		b.waitArmed("default", "db")
 		inA.stop()
-		a.patch(a.rdss("default"), "db", `{"spec":{"autopilot":null}}`)
-		a.delete(a.raps("default"), "db")
-		a.patch(a.rdss(left), "db", `{"spec":{"autopilot":null}}`)
-		a.delete(a.raps(left), "db")
-		inB.waitSweep()
+		for _, namespace := range []string{"default", left} {
+			a.delete(a.rdss(namespace), "db")
+			a.delete(a.raps(namespace), "db")
+		}
 		inB.waitSweep()
 		if len(a.rulesOf("default", "db")) != 3 {
 			t.Error("the other cluster has removed rules that are not its own")
@@ -339,67 +207,34 @@ func TestRulesOfOthersStay(t *testing.T) {
 	})
 }
 
-// Package alarms tests every kind of drift. Here the sweep finds it, and the database has an event.
-func TestDriftIsRepairedAndReportedOnce(t *testing.T) {
-	level.InBubble(t, func(t *testing.T) {
-		f := newFleet(t, simcloud.Settings{})
-		drifts := map[string]struct {
-			change func(map[v1alpha1.Metric]simcloud.Rule)
-			event  string
-		}{
-			"rule-disabled": {func(rules map[v1alpha1.Metric]simcloud.Rule) {
-				f.must(f.personClient().EnableRule(t.Context(), rules[v1alpha1.MetricStorage].ID, false))
-			}, "The storage rule was restored"},
-			"rule-deleted": {func(rules map[v1alpha1.Metric]simcloud.Rule) { f.sim.RemoveRule(rules[v1alpha1.MetricMemory].ID) },
-				"The memory rule was restored"},
-		}
-		for db := range drifts {
-			f.database("default", db, smallInstance())
-		}
-		s := f.start(flags{sweep: 4 * time.Minute})
-		for db := range drifts {
-			f.checkAlarms(f.waitArmed("default", db))
-		}
-		for db, d := range drifts {
-			d.change(f.rulesOf("default", db))
-		}
-		s.waitSweep()
-		s.waitSweep() // repairs nothing
-		for db, d := range drifts {
-			f.checkAlarms(f.waitArmed("default", db))
-			f.checkRepaired(db, d.event)
-		}
-	})
-}
-
-// Whatever happens to the one topic, the rules exist, alarms are acted on by the sweep, and it is repaired.
-func TestTopicIsRepairedAndAlarmsAreActedOnMeanwhile(t *testing.T) {
-	refuse := func(status int, operations ...string) func(*fleet) func() {
-		return func(f *fleet) func() { return f.setFault(faultOf(simcloud.Fault{Status: status}, operations...)) }
+// Whatever happens to the topic or a rule, alarms are acted on by the sweep, and it is repaired. Package alarms tests every
+// kind of drift.
+func TestTopicAndRulesAreRepairedAndAlarmsAreActedOnMeanwhile(t *testing.T) {
+	refuse := func(f *fleet, status int) func() {
+		f.sim.RemoveTopic(f.topic()["topicURN"])
+		return f.setFault(faultOf(simcloud.Fault{Status: status}, "CreateTopic"))
 	}
 	for name, tc := range map[string]struct {
 		breakIt func(f *fleet) (repair func()) // nil: it is repaired without a person
-		reason  string
+		reason  string                         // why it is not armed meanwhile
+		event   string                         // of the repair
 	}{
-		"deleted": {func(f *fleet) func() { f.sim.RemoveTopic(f.topic()["topicURN"]); return nil }, ""},
-		"canceled": {func(f *fleet) func() {
-			for _, s := range f.sim.Subscriptions() {
-				f.sim.Unsubscribe(s.URN)
-			}
+		"topic deleted": {func(f *fleet) func() { f.sim.RemoveTopic(f.topic()["topicURN"]); return nil }, "", ""},
+		"subscription canceled": {func(f *fleet) func() { f.sim.Unsubscribe(f.sim.Subscriptions()[0].URN); return nil },
+			"", ""},
+		"SMN refuses": {func(f *fleet) func() { return refuse(f, http.StatusForbidden) }, "SubscriptionRefused", ""},
+		"SMN is down": {func(f *fleet) func() { return refuse(f, http.StatusServiceUnavailable) }, "SubscriptionPending", ""},
+		"rule disabled": {func(f *fleet) func() {
+			f.must(f.personClient().EnableRule(f.t.Context(), f.rulesOf("default", "db")[v1alpha1.MetricStorage].ID, false))
 			return nil
-		}, ""},
-		"SMN refuses": {func(f *fleet) func() {
-			f.sim.RemoveTopic(f.topic()["topicURN"])
-			return refuse(http.StatusForbidden, "CreateTopic")(f)
-		}, "SubscriptionRefused"},
-		"SMN is down": {func(f *fleet) func() {
-			f.sim.RemoveTopic(f.topic()["topicURN"])
-			return refuse(http.StatusServiceUnavailable, "CreateTopic")(f)
-		}, "SubscriptionPending"},
+		}, "", "The storage rule was restored"},
+		"rule deleted": {func(f *fleet) func() {
+			f.sim.RemoveRule(f.rulesOf("default", "db")[v1alpha1.MetricMemory].ID)
+			return nil
+		}, "", "The memory rule was restored"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			level.InBubble(t, func(t *testing.T) {
-				f := newFleet(t, simcloud.Settings{})
+			inFleet(t, simcloud.Settings{}, func(f *fleet) {
 				in := f.database("default", "db", smallInstance())
 				s := f.start(flags{sweep: 2 * time.Minute})
 				f.waitArmed("default", "db")
@@ -410,7 +245,7 @@ func TestTopicIsRepairedAndAlarmsAreActedOnMeanwhile(t *testing.T) {
 						t.Errorf("the gauge is %g", n)
 					}
 				}
-				f.must(f.sim.SetWorkload(in.ID, simcloud.Workload{UsedGB: 93}))
+				f.uses(in.ID, 93)
 				f.waitUntil("the volume grows", func() bool { return f.requested("db").volumeGB == 110 })
 				if repair != nil {
 					repair()
@@ -420,35 +255,16 @@ func TestTopicIsRepairedAndAlarmsAreActedOnMeanwhile(t *testing.T) {
 					return f.topic()["subscription"] == "Confirmed" && s.metric("rds_autopilot_subscription_confirmed") == 1
 				})
 				f.checkAlarms(f.waitArmed("default", "db"))
+				events := f.events("default", "db", "Repaired") // one on each object
+				if tc.event != "" && len(events) == 0 {
+					t.Error("the repair is not reported")
+				}
+				for _, e := range events {
+					if tc.event == "" || !strings.HasPrefix(e.Note, tc.event) || e.Series != nil {
+						t.Errorf("event on the %s: %q, series %+v; want %q once", e.Regarding.Kind, e.Note, e.Series, tc.event)
+					}
+				}
 			})
 		})
 	}
-}
-
-// Armed stays False until the rules have the numbers of the new policy.
-func TestPolicyIsWrittenToTheRulesWithoutASweep(t *testing.T) {
-	level.InBubble(t, func(t *testing.T) {
-		f := newFleet(t, simcloud.Settings{})
-		f.database("default", "db", smallInstance())
-		s := f.start(flags{})
-		f.waitArmed("default", "db")
-		clear := f.setFault(faultOf(simcloud.Fault{Status: http.StatusForbidden}, "UpdateAlarm"))
-		f.patch(f.raps("default"), "db", `{"spec":{"storage":{"alarm":{"count":2}}}}`)
-		f.waitNotArmed("default", "db", "CloudUnreachable")
-		requests := f.sim.Count("ces", "UpdateAlarm")
-		f.waitUntil("the update is repeated", func() bool { return f.sim.Count("ces", "UpdateAlarm") > requests })
-		if isArmed(f.autopilot("default", "db")) {
-			t.Error("armed with the rule of the former policy")
-		}
-		clear()
-		if c := f.checkAlarms(f.waitArmed("default", "db"))[v1alpha1.MetricStorage].Condition; c.Count != 2 {
-			t.Errorf("the rule is %+v", c)
-		}
-		if n := s.metric("rds_autopilot_sweep_duration_seconds"); n != 1 {
-			t.Errorf("%g sweeps, want only the first", n)
-		}
-		if events := f.events("default", "db", "Repaired"); len(events) > 0 {
-			t.Errorf("our own change is reported as a repair: %s", events[0].Note)
-		}
-	})
 }

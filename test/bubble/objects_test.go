@@ -22,7 +22,6 @@ import (
 
 	"github.com/mcsps/rds-autopilot/alarms"
 	"github.com/mcsps/rds-autopilot/autopilot"
-	"github.com/mcsps/rds-autopilot/internal/otc"
 	"github.com/mcsps/rds-autopilot/k8s"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
@@ -69,6 +68,12 @@ func rdsSpec(in simcloud.Instance, on any) map[string]any {
 		spec["autopilot"] = on
 	}
 	return spec
+}
+
+// uses sets the used space of a database.
+func (f *fleet) uses(id string, gb float64) {
+	f.t.Helper()
+	f.must(f.sim.SetWorkload(id, simcloud.Workload{UsedGB: gb}))
 }
 
 // createRds creates an Rds. An empty id means that the operator has not set status.id yet.
@@ -221,6 +226,12 @@ func (f *fleet) hasDecision(name, reason string) bool {
 	})
 }
 
+// isTrue reports whether a condition of a database is True.
+func (f *fleet) isTrue(db, kind string) bool {
+	f.t.Helper()
+	return meta.IsStatusConditionTrue(f.autopilot("default", db).Status.Conditions, kind)
+}
+
 // events returns the events with this reason on the objects with this name, ordered by kind.
 func (f *fleet) events(namespace, name, reason string) []eventsv1.Event {
 	f.t.Helper()
@@ -315,12 +326,4 @@ func (f *fleet) replaceStatus(namespace, name string) {
 	_, err := f.raps(namespace).Patch(f.t.Context(), name, types.JSONPatchType, []byte(`[{"op":"remove","path":"/status"}]`),
 		metav1.PatchOptions{}, "status")
 	f.must(err)
-}
-
-// strangersRule returns a rule that a person creates.
-func strangersRule(name, description, instanceID string) otc.Rule {
-	return otc.Rule{
-		Name: name, Description: description, Namespace: "SYS.RDS", Metric: "rds001_cpu_util", Dimension: "rds_cluster_id",
-		DimensionValue: instanceID, Period: 300, Count: 3, Filter: "average", Comparison: ">=", Threshold: 90, Unit: "%", Level: 2, Enabled: true,
-	}
 }

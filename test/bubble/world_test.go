@@ -32,6 +32,7 @@ import (
 	"github.com/mcsps/rds-autopilot/internal/otc"
 	"github.com/mcsps/rds-autopilot/k8s"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+	"github.com/mcsps/rds-autopilot/test/level"
 	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
 	simkube "github.com/mcsps/rds-autopilot/test/sim/kube"
 	simoperator "github.com/mcsps/rds-autopilot/test/sim/operator"
@@ -53,13 +54,12 @@ var crds = []string{"../../deploy/crds/rds.yaml", "../../deploy/crds/autopilot.o
 
 // fleet is the world of all tests of this package: one cluster in one cloud, and the service in it.
 type fleet struct {
-	t             *testing.T
-	kube          *simkube.Server
-	admin         dynamic.Interface
-	sim           *simcloud.Cloud
-	fault         *atomic.Pointer[func(*http.Request) *simcloud.Fault] // returns the fault of a request; nil means no fault
-	losesMessages *atomic.Bool
-	routes        *routes
+	t      *testing.T
+	kube   *simkube.Server
+	admin  dynamic.Interface
+	sim    *simcloud.Cloud
+	fault  *atomic.Pointer[func(*http.Request) *simcloud.Fault] // returns the fault of a request; nil means no fault
+	routes *routes
 
 	own     string // the namespace of the service
 	public  string // the public URL, which all processes of the cluster share, as behind an Ingress
@@ -69,7 +69,7 @@ type fleet struct {
 // newFleet returns a fleet in a running cloud. setFault sets the faults of the cloud.
 func newFleet(t *testing.T, settings simcloud.Settings) *fleet {
 	t.Helper()
-	fault, loses := &atomic.Pointer[func(*http.Request) *simcloud.Fault]{}, &atomic.Bool{}
+	fault := &atomic.Pointer[func(*http.Request) *simcloud.Fault]{}
 	f := newFleetIn(t, simcloud.Options{
 		Settings: settings,
 		Fault: func(r *http.Request) *simcloud.Fault {
@@ -78,13 +78,16 @@ func newFleet(t *testing.T, settings simcloud.Settings) *fleet {
 			}
 			return nil
 		},
-		DeliveryFault: func(d simcloud.Delivery) simcloud.DeliveryFault {
-			return simcloud.DeliveryFault{Drop: loses.Load() && d.Type == simcloud.TypeNotification}
-		},
 	})
-	f.fault, f.losesMessages = fault, loses
+	f.fault = fault
 	f.runCloud()
 	return f
+}
+
+// inFleet runs a test in a fleet, in a bubble.
+func inFleet(t *testing.T, s simcloud.Settings, run func(*fleet)) {
+	t.Helper()
+	level.InBubble(t, func(t *testing.T) { run(newFleet(t, s)) })
 }
 
 // newFleetIn returns a fleet in a cloud with these options, which does not run yet.
@@ -135,9 +138,6 @@ func (f *fleet) setFault(fault func(*http.Request) *simcloud.Fault) (clear func(
 	f.fault.Store(&fault)
 	return func() { f.fault.Store(nil) }
 }
-
-// loseMessages loses all further alarms, so that only sweeps find them.
-func (f *fleet) loseMessages() { f.losesMessages.Store(true) }
 
 // faultOf returns a fault of these operations of the cloud.
 func faultOf(fault simcloud.Fault, operations ...string) func(*http.Request) *simcloud.Fault {
@@ -212,6 +212,9 @@ type flags struct {
 	kube       http.RoundTripper             // to the API server; the one in memory if nil
 	event      func(string, autopilot.Event) // gets the events with the name of the database; nil sends them
 }
+
+// often are the flags of a process with short intervals.
+var often = flags{sweep: 5 * time.Minute, recheck: 30 * time.Second}
 
 // start starts a process of the service.
 func (f *fleet) start(o flags) *service {
