@@ -51,6 +51,36 @@ func TestRefusalsAndFailedJobsOfTheCloudAreReportedAndRetried(t *testing.T) {
 	})
 }
 
+// A database is changed by its operator, which is away, then by the cloud as well, and then has no Rds any more.
+func TestChangeOfTheApplyModeKeepsTheRules(t *testing.T) {
+	inFleet(t, simcloud.Settings{}, func(f *fleet) {
+		f.createAutopilot("default", "db", `{}`)
+		in := f.database("default", "db", smallInstance())
+		f.start(applyCloud())
+		before := f.checkAlarms(f.waitArmed("default", "db"))
+		has := func(gb int) func() bool {
+			return func() bool { now, _ := f.sim.Instance(in.ID); return now.VolumeGB == gb }
+		}
+		f.uses(in.ID, 93)
+		f.waitUntil("the Rds requests 110 GB", func() bool { return f.requested("db").volumeGB == 110 })
+		time.Sleep(10 * time.Minute)
+		if !has(100)() {
+			t.Error("the service changes the cloud, although the operator applies the change")
+		}
+		f.patch(f.raps("default"), "db", `{"spec":{"apply":"Cloud"}}`)
+		f.waitUntil("the cloud has 110 GB", has(110))
+		f.patch(f.raps("default"), "db", `{"spec":{"instanceID":"`+in.ID+`"}}`)
+		f.delete(f.rdss("default"), "db")
+		f.uses(in.ID, 105)
+		f.waitUntil("the cloud has 130 GB", has(130))
+		for metric, r := range f.checkAlarms(f.waitArmed("default", "db")) {
+			if r.ID != before[metric].ID {
+				t.Errorf("the %s rule was %s and is %s", metric, before[metric].ID, r.ID)
+			}
+		}
+	})
+}
+
 // Two namespaces, two installations in one cluster, and two clusters in one project name the same instance. One manages
 // it, the other says who does and changes nothing. If that one is turned off, the other takes over within a sweep.
 func TestOneObjectManagesAnInstanceWhereverItIs(t *testing.T) {
@@ -145,4 +175,23 @@ func TestFullDatabaseIsGrownAsSoonAsItsClaimIsDecided(t *testing.T) {
 			})
 		})
 	}
+}
+
+// --allowed-instances holds for an Rds as well, and with apply: Operator.
+func TestInstanceThatIsNotListedIsNotArmed(t *testing.T) {
+	inFleet(t, simcloud.Settings{}, func(f *fleet) {
+		other := f.namespace("other")
+		in := f.database("default", "db", smallInstance())
+		f.createRds(other, "rds", rdsSpec(in, true), in.ID)
+		f.createAutopilot(other, "alone", `{"apply":"Cloud","instanceID":"`+in.ID+`"}`)
+		allowed := autopilot.Allowed{Apply: v1alpha1.ApplyOperator, Instances: []string{"default/*"}}
+		f.start(flags{sweep: 5 * time.Minute, allowed: allowed})
+		f.waitArmed("default", "db")
+		for db, reason := range map[string]string{"rds": "--allowed-instances", "alone": "--allow-apply"} {
+			a := f.waitNotArmed(other, db, "NotAllowed")
+			if text := armedCondition(a).Message; !strings.Contains(text, reason) || len(f.rulesOf(other, db)) > 0 {
+				t.Errorf("%s: %q, %+v", db, text, f.rulesOf(other, db))
+			}
+		}
+	})
 }

@@ -30,7 +30,7 @@ func (f *fleet) setSwitch(db, value string) {
 // made again. The absent value of an Rds says nothing, whatever a former one of that name said.
 func TestLastExplicitSwitchHoldsWhileRulesAreBeingRemoved(t *testing.T) {
 	inFleet(t, simcloud.Settings{}, func(f *fleet) {
-		f.start(often)
+		f.start(flags{})
 		again := map[string]time.Duration{"again-1": time.Second, "again-3": 3 * time.Second, "again-20": 20 * time.Second}
 		instances, former := map[string]simcloud.Instance{}, map[string]*v1alpha1.RdsAutopilot{}
 		for _, db := range []string{"again-1", "again-3", "again-20", "switched", "former"} {

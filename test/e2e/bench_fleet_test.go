@@ -16,16 +16,13 @@ import (
 
 const (
 	fleetIdle       = 3 * time.Minute // longer than the two minutes after which Go collects garbage even when idle
-	fleetSweep      = 10 * time.Second
-	fleetSweeps     = time.Minute // the time over which the cost of a sweep is averaged
 	fleetNoRate     = "100000"
-	fleetRate       = 5           // the default of --cloud-rate
 	fleetMemory     = "256000000" // bytes; GOMEMLIMIT as in deploy/install.yaml
 	sweepsOfProcess = "rds_autopilot_sweep_duration_seconds_count"
 )
 
-// BenchmarkFleet measures the real binary with a fleet of DATABASES (400): start, rest, sweep, storms of alarms, and arming.
-// Each storm has a bare loop of the same writes for comparison. ns/op has no meaning here.
+// BenchmarkFleet measures the real binary with a fleet of DATABASES (400): start, rest, storms of alarms, and
+// arming. Each storm has a bare loop of the same writes for comparison. ns/op has no meaning here.
 func BenchmarkFleet(b *testing.B) {
 	size := 400
 	if text := os.Getenv("DATABASES"); text != "" {
@@ -37,9 +34,7 @@ func BenchmarkFleet(b *testing.B) {
 	f := newFleet(b, size)
 	b.Run("start", f.start)
 	b.Run("rest", f.rest)
-	b.Run("sweep", f.sweep)
-	b.Run("storm", func(b *testing.B) { f.storms(b, fleetNoRate) })
-	b.Run("storm-at-default-rate", func(b *testing.B) { f.storms(b, strconv.Itoa(fleetRate)) })
+	b.Run("storm", f.storms)
 	b.Run("arming", f.arming)
 }
 
@@ -104,38 +99,8 @@ func (f *fleet) rest(b *testing.B) {
 		before := cpuSeconds(b, p.PID)
 		time.Sleep(fleetIdle)
 		found.add("%core", 100*(cpuSeconds(b, p.PID)-before)/fleetIdle.Seconds())
-		found.addMemory(b, p.PID)
-		f.stop(b, p)
-	}
-	found.report(b)
-}
-
-// addMemory adds the resident memory, and the part of it that is pages of the binary itself. The kernel can reclaim those.
-func (f figures) addMemory(b *testing.B, pid int) {
-	b.Helper()
-	f.add("MiB", memoryMiB(b, pid, "VmRSS:"))
-	f.add("of-binary-MiB", memoryMiB(b, pid, "RssFile:"))
-}
-
-// sweep measures a sweep that finds nothing to do.
-func (f *fleet) sweep(b *testing.B) {
-	found := figures{}
-	for b.Loop() {
-		p := f.serve(b, "--sweep-interval", fleetSweep.String())
-		progress("sweeping for %v", fleetSweeps)
-		sweeps := func() float64 {
-			m, err := p.Metrics(b.Context())
-			if err != nil {
-				b.Fatal(err)
-			}
-			return m.Sum(sweepsOfProcess)
-		}
-		from, before := sweeps(), cpuSeconds(b, p.PID)
-		time.Sleep(fleetSweeps)
-		cost := cpuSeconds(b, p.PID) - before // before the metrics are read again, which costs CPU too
-		found.add("cpu-s/sweep", cost/(sweeps()-from))
-		found.addMemory(b, p.PID)
-		found.add("peak-MiB", peakMiB(b, p.PID))
+		found.add("MiB", memoryMiB(b, p.PID, "VmRSS:"))
+		found.add("of-binary-MiB", memoryMiB(b, p.PID, "RssFile:")) // the kernel can reclaim these pages
 		f.stop(b, p)
 	}
 	found.report(b)

@@ -32,14 +32,14 @@ const (
 )
 
 // storms makes all databases alarm at once. Before each storm, a bare loop makes the same writes.
-func (f *fleet) storms(b *testing.B, rate string) {
+func (f *fleet) storms(b *testing.B) {
 	found := figures{}
 	for b.Loop() {
 		for i := range benchPairs {
 			progress("storm %d of %d", i+1, benchPairs)
 			bareLast, bareMedian := f.bareLoop(b)
 			f.reset(b)
-			p := f.serve(b, "--cloud-rate", rate)
+			p := f.serve(b)
 			messages := f.alarm(b)
 			resetPeak(b, p.PID)
 			f.Cloud.ResetRequests()
@@ -58,11 +58,6 @@ func (f *fleet) storms(b *testing.B, rate string) {
 			found.add("cpu-s", cpu)
 			found.add("peak-MiB", peak)
 			found.add("calls", calls)
-			if rate != fleetNoRate {
-				seconds := (calls - fleetRate) / fleetRate
-				found.add("calls-take-s", seconds)
-				found.add("last×calls", last/seconds)
-			}
 			progress("last %.1f s (bare loop %.1f), p50 %.1f s (%.1f), %.1f s of CPU, peak %.0f MiB, %v calls", last, bareLast, median, bareMedian, cpu, peak, calls)
 		}
 	}
@@ -130,43 +125,40 @@ func (f *fleet) bareLoop(b *testing.B) (last, median float64) {
 	return lastAndMedian(at)
 }
 
-// bareWrites makes the writes of the service for one alarm, without its decision: the signal, the intent, the Rds and the outcome.
-// It calls patched once the Rds is patched.
+// bareWrites makes the writes of the service for one alarm, without its decision: the signal, then the change with its record, and
+// the Rds. It calls patched once the Rds is patched.
 func (f *fleet) bareWrites(ctx context.Context, a *v1alpha1.RdsAutopilot, patched func()) error {
+	size, grown := strconv.Itoa(stormSizeGB), strconv.Itoa(stormGrownGB)
 	signal := map[string]any{
 		"metric": "storage", "alarmID": a.Status.Alarms.Rules[0].AlarmID, "state": "alarm", "valuePercent": "93", "datapointTime": stormIntentDay,
 		"alarmTime": stormIntentDay, "messageID": "00000000000000000000000000000001", "receivedTime": stormIntentDay,
 	}
-	intent := map[string]any{
-		"kind": "Volume", "metrics": []string{"storage"}, "from": strconv.Itoa(stormSizeGB), "to": strconv.Itoa(stormGrownGB),
-		"evidenceTime": stormIntentDay, "valuePercent": "93.0", "decisionTime": stormIntentDay, "generation": 1,
+	change := map[string]any{
+		"kind": "Volume", "by": "Autopilot", "metrics": []string{"storage"}, "from": size, "to": grown, "evidenceTime": stormIntentDay,
+		"valuePercent": "93.0", "decisionTime": stormIntentDay,
 	}
-	write := func(field string, value any) error {
-		patch, err := json.Marshal(map[string]any{"status": map[string]any{field: value}})
+	decision := map[string]any{
+		"time": "2026-01-01T00:00:00Z", "lastTime": "2026-01-01T00:00:00Z", "count": 1, "metric": "storage", "action": "GrowVolume",
+		"reason": "AlarmInForce", "from": size, "to": grown, "valuePercent": "93.0", "message": "Storage 100 → 110 GB: 93.0 % used, alarm at 85 %",
+	}
+	for _, status := range []map[string]any{
+		{"intake": map[string]any{"signals": []any{signal}}},
+		{"changes": []any{change}, "decisions": []any{decision}},
+	} {
+		patch, err := json.Marshal(map[string]any{"status": status})
 		if err != nil {
 			return err
 		}
-		_, err = f.raps.Patch(ctx, a.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldValidation: metav1.FieldValidationStrict}, "status")
-		return err
-	}
-	if err := write("intake", map[string]any{"signals": []any{signal}}); err != nil {
-		return err
-	}
-	if err := write("pending", intent); err != nil {
-		return err
+		strict := metav1.PatchOptions{FieldValidation: metav1.FieldValidationStrict}
+		if _, err = f.raps.Patch(ctx, a.Name, types.MergePatchType, patch, strict, "status"); err != nil {
+			return err
+		}
 	}
 	patch := fmt.Sprintf(`[{"op":"test","path":"/status/id","value":%q},{"op":"test","path":"/spec/volumesize","value":%d},{"op":"replace","path":"/spec/volumesize","value":%d}]`,
 		a.Status.Instance.ID, stormSizeGB, stormGrownGB)
-	if _, err := f.rdss.Patch(ctx, a.Name, types.JSONPatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
-		return err
-	}
+	_, err := f.rdss.Patch(ctx, a.Name, types.JSONPatchType, []byte(patch), metav1.PatchOptions{})
 	patched()
-	decision := map[string]any{
-		"time": "2026-01-01T00:00:00Z", "lastTime": "2026-01-01T00:00:00Z", "count": 1, "metric": "storage", "action": "GrowVolume",
-		"reason": "AlarmInForce", "from": strconv.Itoa(stormSizeGB), "to": strconv.Itoa(stormGrownGB), "valuePercent": "93.0",
-		"message": "Storage 100 → 110 GB: 93.0 % used, alarm at 85 %",
-	}
-	return write("decisions", []any{decision})
+	return err
 }
 
 // reset restores the state before a storm.
