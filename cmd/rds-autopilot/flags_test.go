@@ -92,6 +92,9 @@ func TestChartSchemaAcceptsEveryFlagOfServe(t *testing.T) {
 		if accepted[f.Name] == nil && !slices.Contains(elsewhere, f.Name) {
 			t.Errorf("values.schema.json lacks --%s", f.Name)
 		}
+		if accepted[f.Name] != nil && f.Shorthand != "" {
+			t.Errorf("--%s has a short form, so it does not come from the environment, by which the chart sets it", f.Name)
+		}
 		delete(accepted, f.Name)
 	})
 	if len(accepted) > 0 {

@@ -34,14 +34,14 @@ func TestFlagsThatAreNotGivenComeFromTheEnvironment(t *testing.T) {
 		"RDS_AUTOPILOT_ENDPOINT=smn=https://smn.example,ces=https://ces.example",
 		"RDS_AUTOPILOT_ALLOW_APPLY=Cloud", "RDS_AUTOPILOT_ALLOWED_INSTANCES=shop/*, */0a1b")
 	c, o := serveCommand(env)
-	if err := errors.Join(c.ParseFlags([]string{"--mode", "Off"}), fromEnv(c.Flags(), env)); err != nil {
+	if err := errors.Join(c.ParseFlags([]string{"--log-format", "json"}), fromEnv(c.Flags(), env)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := o.validate(); err != nil {
 		t.Fatal(err)
 	}
 	got := []any{o.PublicURL.Host, o.Mode, o.LogFormat, o.StatusPage, o.Namespaces, len(o.Endpoints), o.Allowed}
-	want := []any{"env.example", v1alpha1.ModeOff, "console", false, []string{"a", "b"}, 2,
+	want := []any{"env.example", v1alpha1.ModeRecommend, "json", false, []string{"a", "b"}, 2,
 		autopilot.Allowed{Apply: v1alpha1.ApplyCloud, Instances: []string{"shop/*", "*/0a1b"}}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
