@@ -118,21 +118,17 @@ func TestEnsureAppliesPolicyChangesAndDoesNotReportThem(t *testing.T) {
 		"metric disabled":              func(d *v1alpha1.DesiredAlarms) { d.Rules = slices.Delete(d.Rules, 1, 2) },
 		"all metrics disabled":         func(d *v1alpha1.DesiredAlarms) { d.Rules = nil },
 	} {
-		for _, drifted := range []bool{false, true} { // a change by others cannot be told apart
-			t.Run(fmt.Sprintf("%s, drifted %t", name, drifted), func(t *testing.T) {
-				w.reset(t)
-				w.ensure(w.desired())
-				if drifted {
-					w.modify(func(r *otc.Rule) { r.Repeat = 0 })
-				}
-				desired := w.desired()
-				change(&desired)
-				if restored := w.ensure(desired); restored != "" || len(w.writes()) == 0 {
-					t.Errorf("restored %q, wrote %v", restored, w.writes())
-				}
-				w.checkInOrder(desired)
-			})
-		}
+		t.Run(name, func(t *testing.T) {
+			w.reset(t)
+			w.ensure(w.desired())
+			w.modify(func(r *otc.Rule) { r.Repeat = 0 }) // a change by others cannot be told apart
+			desired := w.desired()
+			change(&desired)
+			if restored := w.ensure(desired); restored != "" || len(w.writes()) == 0 {
+				t.Errorf("restored %q, wrote %v", restored, w.writes())
+			}
+			w.checkInOrder(desired)
+		})
 	}
 }
 
@@ -177,7 +173,7 @@ func TestEnsureListsAgainBeforeItChangesAnything(t *testing.T) {
 func TestEnsureStopsWhenARuleCannotBeRecorded(t *testing.T) {
 	w := newWorld(t)
 	failed := errors.New("the API server does not answer")
-	for n := 1; n <= 3; n++ {
+	for n := 1; n <= 2; n++ {
 		w.reset(t)
 		calls := 0
 		observed, _, err := w.alarms.Ensure(t.Context(), w.desired(), func(v1alpha1.Alarms) error {
@@ -206,7 +202,6 @@ func TestEnsureRepairsChangesByOthersAndReportsThemOnce(t *testing.T) {
 	disable := func(w *world) { w.must(w.cloud.EnableRule(w.t.Context(), w.rule(v1alpha1.MetricCPU).ID, false)) }
 	tests := map[string]test{
 		"deleted": {remove, []string{"CreateAlarm"}, "cpu"},
-		"copied":  {func(w *world) { w.add(func(*otc.Rule) {}) }, []string{"DeleteAlarm"}, ""},
 		"replaced by a changed copy": {func(w *world) {
 			w.add(func(r *otc.Rule) { r.Threshold = 99.5 })
 			remove(w)
@@ -235,8 +230,7 @@ func TestEnsureRepairsChangesByOthersAndReportsThemOnce(t *testing.T) {
 			other := []string{r.AlarmActions[0] + "-other"}
 			r.AlarmActions, r.OKActions = other, other
 		},
-		"recommends only":   func(r *otc.Rule) { r.Description += " recommends only" },
-		"all notifications": func(r *otc.Rule) { r.ActionEnabled, r.AlarmActions, r.OKActions, r.Count = false, nil, nil, 1 },
+		"recommends only": func(r *otc.Rule) { r.Description += " recommends only" },
 	} {
 		tests[field] = test{func(w *world) { w.modify(change) }, []string{"UpdateAlarm"}, "cpu"}
 	}
@@ -294,23 +288,21 @@ func TestIneffectiveRepairIsReportedAndNotRepeatedAtOnce(t *testing.T) {
 		"filter":              {func(r *otc.Rule) { r.Filter = "avg" }, 1, ""},
 		"enabled, and filter": {func(r *otc.Rule) { r.Enabled, r.Filter = false, "avg" }, 2, "enabled, filter"},
 		"description":         {func(r *otc.Rule) { r.Description = strings.ToUpper(r.Description) }, 1, "description"},
-		"name":                {func(r *otc.Rule) { r.Name = strings.ToUpper(r.Name) }, 1, "name"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w.reset(t)
 			w.ensure(w.desired())
-			cloud := &odd{w.cloud, tt.show}
-			options := w.options
+			cloud, options := &odd{w.cloud, tt.show}, w.options
 			options.Cloud = cloud
 			w.alarms = alarms.New(options)
-			check := func(when string, writes int, want ...v1alpha1.Metric) {
+			check := func(when string, writes int) {
 				t.Helper()
 				restored, err := w.try(w.desired())
 				if tt.remaining == "" && err != nil || tt.remaining != "" && (err == nil || err.Error() !=
 					"the cpu rule was written, and Cloud Eye still shows different values: "+tt.remaining) {
 					t.Errorf("%s: %v", when, err)
 				}
-				if len(w.writes()) != writes || !cmp.Equal(want, restored) || len(w.recorded.Rules) != 3 {
+				if len(w.writes()) != writes || len(restored) > 0 || len(w.recorded.Rules) != 3 {
 					t.Errorf("%s: restored %v, wrote %v, recorded %+v", when, restored, w.writes(), w.recorded)
 				}
 			}
@@ -322,10 +314,6 @@ func TestIneffectiveRepairIsReportedAndNotRepeatedAtOnce(t *testing.T) {
 			if tt.remaining != "" {
 				check("half an hour later", tt.writes)
 			}
-			memory := w.rule(v1alpha1.MetricMemory)
-			memory.Count = 1
-			w.must(w.cloud.ModifyRule(t.Context(), memory.ID, memory))
-			check("after another change", 1, v1alpha1.MetricMemory)
 			cloud.show = func(*otc.Rule) {}
 			w.checkInOrder(w.desired())
 			cloud.show = tt.show

@@ -19,39 +19,30 @@ import (
 
 func TestFullQuotaIsReportedOnceWithItsNumbersAndOtherRulesAreRepaired(t *testing.T) {
 	w := newWorld(t)
-	for name, tt := range map[string]struct{ refused, want string }{
-		"readable":     {"", "quota exceeded: 1 of 1 alarm rules used: the storage rule cannot be created: "},
-		"not readable": {"ShowQuotas", "quota exceeded: the storage rule cannot be created: "},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w.sim.Configure(func(s *simcloud.Settings) { s.RuleQuota = 1000 })
-			w.reset(t)
-			w.ensure(w.desired())
-			memory := w.rule(v1alpha1.MetricMemory).ID
-			for _, r := range w.sim.Rules() {
-				if r.ID != memory {
-					w.sim.RemoveRule(r.ID)
-				}
-			}
-			w.must(w.cloud.EnableRule(t.Context(), memory, false))
-			w.sim.Configure(func(s *simcloud.Settings) { s.RuleQuota = 1 })
-			w.refuse(tt.refused)
-			restored, err := w.try(w.desired())
-			if !errors.Is(err, v1alpha1.ErrQuota) || !strings.HasPrefix(err.Error(), tt.want) ||
-				strings.Count(err.Error(), "cannot be created") != 1 || strings.Contains(err.Error(), "\n") {
-				t.Errorf("error %v, want %s", err, tt.want)
-			}
-			if w.recorded.Refused != err.Error() || len(w.recorded.Rules) != 1 || !w.rule(v1alpha1.MetricMemory).Enabled ||
-				!cmp.Equal(restored, []v1alpha1.Metric{v1alpha1.MetricMemory}) {
-				t.Errorf("recorded %+v, restored %v; want the memory rule enabled", w.recorded, restored)
-			}
-			w.sim.Configure(func(s *simcloud.Settings) { s.RuleQuota = 1000 })
-			if restored := w.ensure(w.desired()); restored != "" {
-				t.Errorf("restored %q", restored)
-			}
-			w.checkInOrder(w.desired())
-		})
+	w.ensure(w.desired())
+	memory := w.rule(v1alpha1.MetricMemory).ID
+	for _, r := range w.sim.Rules() {
+		if r.ID != memory {
+			w.sim.RemoveRule(r.ID)
+		}
 	}
+	w.must(w.cloud.EnableRule(t.Context(), memory, false))
+	w.sim.Configure(func(s *simcloud.Settings) { s.RuleQuota = 1 })
+	restored, err := w.try(w.desired())
+	const want = "quota exceeded: 1 of 1 alarm rules used: the storage rule cannot be created: "
+	if !errors.Is(err, v1alpha1.ErrQuota) || !strings.HasPrefix(err.Error(), want) ||
+		strings.Count(err.Error(), "cannot be created") != 1 || strings.Contains(err.Error(), "\n") {
+		t.Errorf("error %v, want %s", err, want)
+	}
+	if w.recorded.Refused != err.Error() || len(w.recorded.Rules) != 1 || !w.rule(v1alpha1.MetricMemory).Enabled ||
+		!cmp.Equal(restored, []v1alpha1.Metric{v1alpha1.MetricMemory}) {
+		t.Errorf("recorded %+v, restored %v; want the memory rule enabled", w.recorded, restored)
+	}
+	w.sim.Configure(func(s *simcloud.Settings) { s.RuleQuota = 1000 })
+	if restored := w.ensure(w.desired()); restored != "" {
+		t.Errorf("restored %q", restored)
+	}
+	w.checkInOrder(w.desired())
 }
 
 // The removal of a superfluous rule makes room for another one.
