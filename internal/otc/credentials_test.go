@@ -54,7 +54,7 @@ func TestChangedSecretTakesEffectWithoutRestart(t *testing.T) {
 			sim, dir := simulate(t, simcloud.Options{}), t.TempDir()
 			mountSecret(t, dir, env(sim))
 			reg := prometheus.NewPedanticRegistry()
-			c, err := Connect(t.Context(), Options{Env: cloudNameOnly, Rate: 10000, Registerer: reg})
+			c, err := Connect(t.Context(), Options{Env: cloudNameOnly, Transport: sim, Rate: 10000, Registerer: reg})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -99,7 +99,7 @@ func checkLoggedIn(t *testing.T, reg prometheus.Gatherer, want int) {
 func TestPatientConnectReachesTheCloudLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // retries take seconds
 		down := true
-		sim := simulate(t, simcloud.Options{Local: true, Fault: func(r *http.Request) *simcloud.Fault {
+		sim := simulate(t, simcloud.Options{Fault: func(r *http.Request) *simcloud.Fault {
 			if service, _ := simcloud.OperationOf(r); service == "iam" && down {
 				return &simcloud.Fault{Status: http.StatusServiceUnavailable}
 			}
@@ -156,8 +156,8 @@ func TestRefusedLoginAtStartIsTriedAgainOnlyWhenTheFileChanges(t *testing.T) {
 	sim, dir := simulate(t, simcloud.Options{}), t.TempDir()
 	mountSecret(t, dir, append(sim.Env(), "OS_PASSWORD=wrong"))
 	reg := prometheus.NewPedanticRegistry()
-	core, logs := observer.New(zapcore.WarnLevel)
-	c, err := Connect(t.Context(), Options{Env: cloudNameOnly, Rate: 10000, Registerer: reg, Patient: true, Log: zap.New(core)})
+	core, logs := observer.New(zapcore.ErrorLevel)
+	c, err := Connect(t.Context(), Options{Env: cloudNameOnly, Transport: sim, Rate: 10000, Registerer: reg, Patient: true, Log: zap.New(core)})
 	if err != nil {
 		t.Fatal(err)
 	}
