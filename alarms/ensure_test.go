@@ -55,25 +55,6 @@ func TestEnsureCreatesARuleForEachMetricAndRecordsEachBeforeTheNext(t *testing.T
 	w.checkInOrder(w.desired())
 }
 
-// An interrupted run, a removed status and an object that is made again have lost the record.
-func TestRulesAreFoundByNameAndMarkWithoutARecord(t *testing.T) {
-	w := newWorld(t)
-	w.ensure(w.desired())
-	for _, kept := range []int{0, 1} {
-		w.recorded.Rules = w.recorded.Rules[:kept]
-		if restored := w.ensure(w.desired()); restored != "" || len(w.writes()) > 0 {
-			t.Errorf("restored %q, wrote %v", restored, w.writes())
-		}
-		w.checkInOrder(w.desired())
-	}
-	desired := w.desired()
-	desired.Recommends, w.recorded = true, v1alpha1.Alarms{}
-	w.ensure(desired)
-	if diff := cmp.Diff([]string{"UpdateAlarm", "UpdateAlarm", "UpdateAlarm"}, w.writes()); diff != "" {
-		t.Errorf("another mode: %s", diff)
-	}
-}
-
 func TestRecordedRuleIsKeptAndItsDuplicatesAreDeleted(t *testing.T) {
 	w := newWorld(t)
 	w.ensure(w.desired())

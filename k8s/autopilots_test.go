@@ -53,12 +53,6 @@ func TestCreatedAutopilotHasAnOwnerAndNoFinalizer(t *testing.T) {
 	}
 }
 
-func withGeneration(a *autopilotv1.RdsAutopilot, n int64) autopilotv1.Status {
-	s := *a.Status.DeepCopy()
-	s.ObservedGeneration = n
-	return s
-}
-
 func intake(id string) autopilotv1.Intake {
 	now := metav1.NewMicroTime(time.Now().Truncate(time.Microsecond))
 	return autopilotv1.Intake{Signals: []autopilotv1.Signal{{
@@ -77,6 +71,12 @@ func TestLeaderAndReceiverWriteOnlyTheirPartOfTheStatus(t *testing.T) {
 	byLeader, err := c.WriteStatus(t.Context(), a, both)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if _, err := c.WriteStatus(t.Context(), a, autopilotv1.Status{}); !errors.Is(err, autopilot.ErrConflict) {
+		t.Errorf("the leader, with an old version: %v", err)
+	}
+	if err := c.WriteIntake(t.Context(), a, intake("m0")); !errors.Is(err, autopilot.ErrConflict) {
+		t.Errorf("the receiver, with an old version: %v", err)
 	}
 	if byLeader.Status.ObservedGeneration != 3 || byLeader.Status.Instance.VolumeGB != 40 || byLeader.Status.Intake.Signals != nil {
 		t.Errorf("leader wrote %s", encoded(t, byLeader.Status))
@@ -103,25 +103,6 @@ func TestLeaderAndReceiverWriteOnlyTheirPartOfTheStatus(t *testing.T) {
 	same, err := c.WriteStatus(t.Context(), byLeader, byLeader.Status)
 	if err != nil || same != byLeader { // the object that was read, because nothing was sent
 		t.Errorf("nothing to write: %v, %v", err, same)
-	}
-}
-
-func TestStatusOfAnOldVersionIsAConflict(t *testing.T) {
-	t.Parallel()
-	k := newKube(t)
-	c := k.connect(t)
-	read := k.createAutopilot(t, c, "shop")
-	if _, err := c.WriteStatus(t.Context(), read, withGeneration(read, 1)); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.WriteStatus(t.Context(), read, withGeneration(read, 2)); !errors.Is(err, autopilot.ErrConflict) {
-		t.Errorf("leader: %v", err)
-	}
-	if err := c.WriteIntake(t.Context(), read, intake("m1")); !errors.Is(err, autopilot.ErrConflict) {
-		t.Errorf("receiver: %v", err)
-	}
-	if now := k.live(t, c, "shop").Status; now.ObservedGeneration != 1 || now.Intake.Signals != nil {
-		t.Errorf("stored %s", encoded(t, now))
 	}
 }
 

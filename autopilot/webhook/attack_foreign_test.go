@@ -86,6 +86,9 @@ func linkAttacks() []attack {
 			_, port, _ := strings.Cut(s.consoleHost(), ":")
 			base := strings.NewReplacer("CONSOLE", s.consoleHost(), "PORT", port, "OTHER", elsewhereHost).Replace(link)
 			s.post(s.confirmation(m{"subscribe_url": base + "?token=" + token + "&topic_urn=" + ourTopic}).json())
+			if !strings.Contains(strings.Join(s.warnings, " "), reasonConfirm) {
+				s.Errorf("the warnings are %q", s.warnings)
+			}
 		}, 200, ignored, 0})
 	}
 	return rows

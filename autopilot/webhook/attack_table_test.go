@@ -54,7 +54,7 @@ func TestAttackTable(t *testing.T) {
 	}
 }
 
-// checkRequests fails if a message caused requests that it must not cause, because anyone can post.
+// checkRequests fails if a message caused requests or warnings that it must not cause, because anyone can post.
 func (s *harness) checkRequests(a attack) {
 	s.Helper()
 	unsigned := []result{resultForged, resultForeign, resultMalformed, resultTooLarge, resultExpired}
@@ -65,6 +65,9 @@ func (s *harness) checkRequests(a attack) {
 		s.Errorf("%d requests for a certificate", n)
 	}
 	called := []result{resultConfirmed, resultUnconfirmed, resultUnavailable}
+	if warned := strings.Contains(strings.Join(s.warnings, " "), reasonUnreadable); warned != (a.result == resultUnreadable) {
+		s.Errorf("the warnings are %q", s.warnings)
+	}
 	if n := s.console.requests.Load(); !slices.Contains(called, a.result) && n > 0 {
 		s.Errorf("%d links were called", n)
 	}

@@ -53,16 +53,6 @@ func TestOtherPathIs404AndOtherMethodIs405(t *testing.T) {
 	}
 }
 
-func TestUnreadableAlarmAndRefusedLinkCauseWarnings(t *testing.T) {
-	b := newBench(t)
-	b.post(signedBody(m{"message": "hello"}))
-	b.post(signedBody(m{"type": "SubscriptionConfirmation", "subject": "<none>",
-		"subscribe_url": "https://evil.example/"}))
-	if len(b.warnings) != 2 || b.warnings[0] != reasonUnreadable || b.warnings[1] != reasonConfirm {
-		t.Errorf("warnings %v", b.warnings)
-	}
-}
-
 // FuzzAlarm in autopilot/smn has the other invalid values.
 func TestSignalHasTheFieldsOfTheAlarmAndNoInvalidValue(t *testing.T) {
 	at, measured := metav1.NewMicroTime(noon()), metav1.NewMicroTime(noon().Add(-time.Minute))

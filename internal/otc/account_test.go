@@ -96,9 +96,6 @@ clouds:
     region_name: eu-de
   agency:
     auth: {auth_url: "https://iam.file/v3", username: u, password: p, domain_name: dom, project_name: eu-de, target_agency_name: a}
-  application:
-    auth_type: v3applicationcredential
-    auth: {auth_url: "https://iam.file/v3", username: u, password: p, domain_name: dom, project_name: eu-de}
 `
 
 func TestFindAccountReadsCloudsYAML(t *testing.T) {
@@ -132,7 +129,7 @@ func TestFindAccountReadsCloudsYAML(t *testing.T) {
 		},
 	}
 	for cloud, reason := range map[string]string{
-		"agency": "agency", "application": "v3applicationcredential", "shopp": "OS_CLOUD",
+		"agency": "agency", "shopp": "OS_CLOUD",
 	} {
 		_, err := findAccount(lookUp(map[string]string{"OS_CLOUD": cloud}))
 		if err == nil || !strings.Contains(err.Error(), reason) || strings.Contains(err.Error(), "\n") {
