@@ -71,28 +71,21 @@ func keyAttacks() []attack {
 		panic(err)
 	}
 	small := newKey(1024)
+	with := func(name string, pem []byte, status int, res result, writes int) attack {
+		return withCertificates(27, name, func(s *harness) { s.setCertificate(pem) }, status, res, writes)
+	}
 	altered := func(alter func(*x509.Certificate)) []byte {
 		return certificate(&signingKey().PublicKey, signingKey(), alter)
 	}
-	var rows []attack
-	for _, c := range []struct {
-		name   string
-		pem    []byte
-		status int
-		result result
-		writes int
-	}{
-		{"ECDSA", certificate(&curve.PublicKey, curve, nil), 503, resultIncomplete, 0},
-		{"Ed25519", certificate(edPublic, edPrivate, nil), 503, resultIncomplete, 0},
-		{"RSA of 1024 bits", certificate(&small.PublicKey, small, nil), 503, resultIncomplete, 0},
-		{"expired", altered(func(c *x509.Certificate) { c.NotAfter = noon().Add(-time.Second) }), 503, resultIncomplete, 0},
-		{"not yet valid", altered(func(c *x509.Certificate) { c.NotBefore = noon().Add(time.Second) }), 503, resultIncomplete, 0},
-		{"another issuer: trust is in the host", certificate(&signingKey().PublicKey, curve, nil), 200, resultStored, 1},
-	} {
-		set := func(s *harness) { s.setCertificate(c.pem) }
-		rows = append(rows, withCertificates(27, c.name, set, c.status, c.result, c.writes))
+	const incomplete = resultIncomplete
+	return []attack{
+		with("ECDSA", certificate(&curve.PublicKey, curve, nil), 503, incomplete, 0),
+		with("Ed25519", certificate(edPublic, edPrivate, nil), 503, incomplete, 0),
+		with("RSA of 1024 bits", certificate(&small.PublicKey, small, nil), 503, incomplete, 0),
+		with("expired", altered(func(c *x509.Certificate) { c.NotAfter = noon().Add(-time.Second) }), 503, incomplete, 0),
+		with("not yet valid", altered(func(c *x509.Certificate) { c.NotBefore = noon().Add(time.Second) }), 503, incomplete, 0),
+		with("another issuer: trust is in the host", certificate(&signingKey().PublicKey, curve, nil), 200, resultStored, 1),
 	}
-	return rows
 }
 
 func cacheAttacks() []attack {

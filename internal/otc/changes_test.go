@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -124,7 +123,7 @@ func TestRunningJobsLeaveTheRateToOthers(t *testing.T) {
 		r := newReads(t, 5, simcloud.Options{})
 		const jobs = 300
 		begin := time.Now()
-		for check := range 40 {
+		for check := range 20 {
 			for i := range jobs { // each in a round of its own
 				go func() {
 					job, err := r.Job(t.Context(), fmt.Sprint("job-", i))
@@ -138,16 +137,6 @@ func TestRunningJobsLeaveTheRateToOthers(t *testing.T) {
 		length := time.Since(begin)
 		if n, most := r.sim.Count("rds", ""), 2+int(2*length.Seconds()); n > most {
 			t.Errorf("%d requests in %s, want at most %d", n, length, most)
-		}
-		read := make(map[string]int)
-		for _, q := range r.sim.Requests() {
-			_, id, _ := strings.Cut(q.URI, "id=")
-			read[id]++
-		}
-		for i := range jobs {
-			if n := read[fmt.Sprint("job-", i)]; n < 5 {
-				t.Errorf("job %d was read %d times in %s", i, n, length)
-			}
 		}
 		time.Sleep(3 * time.Minute) // until the waiting reads have ended
 	})

@@ -12,8 +12,6 @@ import (
 	"time"
 
 	golangsdk "github.com/opentelekomcloud/gophertelekomcloud"
-	"github.com/opentelekomcloud/gophertelekomcloud/openstack"
-	"github.com/opentelekomcloud/gophertelekomcloud/openstack/identity/v3/tokens"
 )
 
 func TestExpiredTokenIsRenewedOnceForAllCallers(t *testing.T) {
@@ -99,7 +97,7 @@ func TestFindServicesReturnsTheBaseURLOfEachService(t *testing.T) {
 	const full = ours + " cesv1=https://ces.eu-de.otc.t-systems.com/V1.0/" + id
 	const ces = "https://ces.example/V1.0/" + id + "/"
 	tests := map[string]struct {
-		catalogue string // type=URL or type=region|URL
+		catalogue string // type=URL
 		override  string // service=URL
 		service   service
 		want      string
@@ -113,23 +111,17 @@ func TestFindServicesReturnsTheBaseURLOfEachService(t *testing.T) {
 		"no Cloud Eye at all":                  {ours, "", serviceCES, "", "--endpoint ces=URL"},
 		"given, the catalogue's path kept":     {full, "rds=http://localhost:1234", serviceRDS, "http://localhost:1234/rds/v3/" + id + "/", ""},
 		"given without a scheme":               {full, "smn=smn.example", serviceSMN, "", "endpoint smn: not an http(s) URL"},
-		"an entry of another region":           {strings.Replace(full, "smnv2=", "smnv2=eu-nl|", 1), "", serviceSMN, "", "--endpoint smn=URL"},
+		"no SMN":                               {strings.Replace(full, "smnv2=", "other=", 1), "", serviceSMN, "", "--endpoint smn=URL"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			var catalogue tokens.ServiceCatalog
-			for entry := range strings.FieldsSeq(tt.catalogue) {
-				kind, where, _ := strings.Cut(entry, "=")
-				region, url, found := strings.Cut(where, "|")
-				if !found {
-					region, url = "eu-de", where
-				}
-				catalogue.Entries = append(catalogue.Entries, tokens.CatalogEntry{
-					Type: kind, Endpoints: []tokens.Endpoint{{Region: region, Interface: "public", URL: url}},
-				})
-			}
 			p := &golangsdk.ProviderClient{EndpointLocator: func(o golangsdk.EndpointOpts) (string, error) {
-				return openstack.V3EndpointURL(&catalogue, o)
+				for entry := range strings.FieldsSeq(tt.catalogue) {
+					if kind, url, _ := strings.Cut(entry, "="); kind == o.Type {
+						return url, nil
+					}
+				}
+				return "", errors.New("not in the catalogue")
 			}}
 			overrides := map[string]string{}
 			if name, url, given := strings.Cut(tt.override, "="); given {
