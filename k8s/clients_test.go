@@ -123,10 +123,8 @@ func TestRequestsEndAfterTenOrFifteenSecondsWithoutAnAnswer(t *testing.T) {
 		for name, call := range map[string]func() error{
 			"get Rds":       func() error { _, err := c.LiveTarget(ctx, "db", "one"); return err },
 			"get autopilot": func() error { _, err := c.LiveAutopilot(ctx, "db", "one"); return err },
-			"get topic":     func() error { _, err := c.LiveTopic(ctx); return err },
 			"write topic":   func() error { return c.WriteTopic(ctx, autopilotv1.Topic{}) },
 			"patch":         func() error { _, err := c.PatchRds(ctx, targetOf40GB(), toSize("50")); return err },
-			"cluster id":    func() error { _, err := c.ClusterID(ctx); return err },
 		} {
 			start := time.Now()
 			if err := call(); err == nil {
