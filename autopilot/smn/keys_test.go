@@ -42,7 +42,7 @@ func TestDialRefusesAddressesThatAreNotPublic(t *testing.T) {
 	}{
 		{"127.0.0.1:8443", "127.0.0.1:8443", true},
 		{"127.0.0.1:8444", "127.0.0.1:8444", false},
-		{"10.1.2.3:443", "10.1.2.3:443", true}, // a configured private address
+		{"10.1.2.3:443", "10.1.2.3:443", true},            // a configured private address
 		{"10.1.2.3:443", "[64:ff9b::10.1.2.3]:443", true}, // through NAT64
 		{"10.1.2.3:443", "10.1.2.4:443", false},
 		{"localhost:8443", "[::1]:8443", true},

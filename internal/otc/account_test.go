@@ -52,6 +52,7 @@ func TestFindAccountReadsTheEnvironment(t *testing.T) {
 			map[string]string{"OS_USERNAME": "-", "OS_PASSWORD": "-", "OS_ACCESS_KEY": "ak", "OS_SECRET_KEY": "sk"},
 			account{authURL: password.authURL, accessKey: "ak", secretKey: "sk", projectName: "eu-de_shop", region: "eu-de"}, "",
 		},
+		"both: the password": {map[string]string{"OS_ACCESS_KEY": "ak", "OS_SECRET_KEY": "sk"}, password, ""},
 		"both, access key by OS_AUTH_TYPE": {
 			map[string]string{"OS_ACCESS_KEY": "ak", "OS_SECRET_KEY": "sk", "OS_AUTH_TYPE": "aksk"},
 			account{authURL: password.authURL, accessKey: "ak", secretKey: "sk", projectName: "eu-de_shop", region: "eu-de"}, "",

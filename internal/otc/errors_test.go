@@ -53,18 +53,21 @@ func TestErrorRepliesOfAllServicesAreParsed(t *testing.T) {
 		code, message string
 		is            []error
 	}{
-		"SMN":                    {404, `{"request_id":"r","code":"SMN.0006","message":"Topic not found"}`, "SMN.0006", "Topic not found", []error{ErrNotFound}},
-		"SMN, quota":             {403, `{"request_id":"r","code":"SMN.0004","message":"too many"}`, "SMN.0004", "too many", []error{ErrQuota}},
-		"CES v1, gone, with 200": {200, `{"http_code":"404","message":{"details":"gone","code":"ces.0016"}}`, "ces.0016", "gone", []error{ErrNotFound}},
-		"RDS, with 202":          {202, `{"error_code":"DBS.200316","error_msg":"full"}`, "DBS.200316", "full", nil},
-		"CES v1, quota":          {403, `{"http_code":"403","message":{"details":"full","code":"ces.0018"}}`, "ces.0018", "full", []error{ErrQuota}},
-		"CES v2":                 {500, `{"error_code":"ces.0016","error_msg":"no rule","request_id":"r"}`, "ces.0016", "no rule", []error{ErrNotFound}},
-		"RDS, old":               {409, `{"errCode":"RDS.0010","externalMessage":"busy"}`, "RDS.0010", "busy", nil},
-		"IAM":                    {401, `{"error":{"code":401,"message":"wrong password","title":"Unauthorized"}}`, "401", "wrong password", []error{ErrCredentials}},
-		"too many":               {429, `{"error_code":"APIGW.0308","error_msg":"throttled"}`, "APIGW.0308", "throttled", []error{ErrUnavailable}},
-		"a proxy's page":         {502, `<html>Bad Gateway</html>`, "", "bad gateway", []error{ErrUnavailable}},
-		"an odd document":        {500, `[1,2]`, "", "internal server error", []error{ErrUnavailable}},
-		"odd types":              {500, `{"code":{"a":1},"message":7,"error":"x","error_msg":"kept"}`, "", "kept", []error{ErrUnavailable}},
+		"SMN":                          {404, `{"request_id":"r","code":"SMN.0006","message":"Topic not found"}`, "SMN.0006", "Topic not found", []error{ErrNotFound}},
+		"SMN, quota":                   {403, `{"request_id":"r","code":"SMN.0004","message":"too many"}`, "SMN.0004", "too many", []error{ErrQuota}},
+		"SMN, quota of subscriptions":  {403, `{"request_id":"r","code":"SMN.0007","message":"too many"}`, "SMN.0007", "too many", []error{ErrQuota}},
+		"SMN, quota of its other code": {403, `{"request_id":"r","code":"SMN.0078","message":"too many"}`, "SMN.0078", "too many", []error{ErrQuota}},
+		"CES v1, number":               {400, `{"http_code":400,"message":{"details":"gone","code":"ces.0016"}}`, "ces.0016", "gone", []error{ErrNotFound}},
+		"CES v1, gone, with 200":       {200, `{"http_code":"404","message":{"details":"gone","code":"ces.0016"}}`, "ces.0016", "gone", []error{ErrNotFound}},
+		"RDS, with 202":                {202, `{"error_code":"DBS.200316","error_msg":"full"}`, "DBS.200316", "full", nil},
+		"CES v1, quota":                {403, `{"http_code":"403","message":{"details":"full","code":"ces.0018"}}`, "ces.0018", "full", []error{ErrQuota}},
+		"CES v2":                       {500, `{"error_code":"ces.0016","error_msg":"no rule","request_id":"r"}`, "ces.0016", "no rule", []error{ErrNotFound}},
+		"RDS, old":                     {409, `{"errCode":"RDS.0010","externalMessage":"busy"}`, "RDS.0010", "busy", nil},
+		"IAM":                          {401, `{"error":{"code":401,"message":"wrong password","title":"Unauthorized"}}`, "401", "wrong password", []error{ErrCredentials}},
+		"too many":                     {429, `{"error_code":"APIGW.0308","error_msg":"throttled"}`, "APIGW.0308", "throttled", []error{ErrUnavailable}},
+		"a proxy's page":               {502, `<html>Bad Gateway</html>`, "", "bad gateway", []error{ErrUnavailable}},
+		"an odd document":              {500, `[1,2]`, "", "internal server error", []error{ErrUnavailable}},
+		"odd types":                    {500, `{"code":{"a":1},"message":7,"error":"x","error_msg":"kept"}`, "", "kept", []error{ErrUnavailable}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

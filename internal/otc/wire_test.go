@@ -89,11 +89,13 @@ func TestEveryPageReadsUntilNoNewRowFollows(t *testing.T) {
 		want     int
 		requests int
 	}{
-		"by offset":                 {func(o int, _ string) ([]string, int, error) { return from(o, 100), -1, nil }, 250, 3},
-		"by marker, after it":       {func(_ int, l string) ([]string, int, error) { return from(index(l)+1, 100), 250, nil }, 250, 3},
-		"always the same page":      {func(int, string) ([]string, int, error) { return from(0, 100), 250, nil }, 100, 2},
-		"a total that is never met": {func(o int, _ string) ([]string, int, error) { return from(o, 100), 999, nil }, 250, 4},
-		"a total of the page only":  {func(o int, _ string) ([]string, int, error) { return from(o, 100), 100, nil }, 250, 3},
+		"by offset":                    {func(o int, _ string) ([]string, int, error) { return from(o, 100), -1, nil }, 250, 3},
+		"by marker, after it":          {func(_ int, l string) ([]string, int, error) { return from(index(l)+1, 100), 250, nil }, 250, 3},
+		"by marker, at it":             {func(_ int, l string) ([]string, int, error) { return from(max(index(l), 0), 100), 250, nil }, 250, 3},
+		"pages smaller than asked for": {func(o int, _ string) ([]string, int, error) { return from(o, 50), 250, nil }, 250, 5},
+		"always the same page":         {func(int, string) ([]string, int, error) { return from(0, 100), 250, nil }, 100, 2},
+		"a total that is never met":    {func(o int, _ string) ([]string, int, error) { return from(o, 100), 999, nil }, 250, 4},
+		"a total of the page only":     {func(o int, _ string) ([]string, int, error) { return from(o, 100), 100, nil }, 250, 3},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
