@@ -111,7 +111,6 @@ func TestFindServicesReturnsTheBaseURLOfEachService(t *testing.T) {
 		"no Cloud Eye at all":                  {ours, "", serviceCES, "", "--endpoint ces=URL"},
 		"given, the catalogue's path kept":     {full, "rds=http://localhost:1234", serviceRDS, "http://localhost:1234/rds/v3/" + id + "/", ""},
 		"given, and not in the catalogue":      {ours, "ces=https://ces.example", serviceCES, ces, ""},
-		"given for an unknown service":         {full, "ecs=https://x", serviceSMN, "", "endpoint ecs: no such service"},
 		"given without a scheme":               {full, "smn=smn.example", serviceSMN, "", "endpoint smn: not an http(s) URL"},
 		"no SMN":                               {strings.Replace(full, "smnv2=", "other=", 1), "", serviceSMN, "", "--endpoint smn=URL"},
 	}
