@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -38,26 +37,14 @@ type simulation struct {
 
 	accepted *v1alpha1.Change // our last patch of the Rds
 
-	// With apply: Cloud:
-	noRds   bool
-	jobs    map[string]autopilot.Job
-	running *v1alpha1.Change // the change of the running job
-
-	grown   map[int]float64            // the used space that led to a size
-	growths []v1alpha1.Change          // our completed growths that a status has stored, newest first
-	asked   map[string]v1alpha1.Change // the last intent that requested a flavor
+	grown map[int]float64            // the used space that led to a size
+	asked map[string]v1alpha1.Change // the last intent that requested a flavor
 }
 
 func newSimulation(t *rapid.T) *simulation {
 	s := &simulation{
 		t: t, now: cases.Noon(), spec: cases.Policy(), alarms: map[v1alpha1.Metric]v1alpha1.State{}, used: 50, cpu: 1,
-		grown: map[int]float64{}, asked: map[string]v1alpha1.Change{}, jobs: map[string]autopilot.Job{},
-	}
-	switch rapid.SampledFrom([]string{"operator", "cloud", "no Rds"}).Draw(t, "applied by") {
-	case "cloud":
-		s.spec.Apply = v1alpha1.ApplyCloud
-	case "no Rds":
-		s.spec.Apply, s.noRds = v1alpha1.ApplyCloud, true
+		grown: map[int]float64{}, asked: map[string]v1alpha1.Change{},
 	}
 	s.spec.Storage.StepGB = int32(10 * rapid.IntRange(1, 10).Draw(t, "step/10"))
 	s.spec.Storage.StepPercent = max(0, rapid.Int32Range(-20, 20).Draw(t, "step percent"))
@@ -95,29 +82,21 @@ func (s *simulation) round(killedAfter int) {
 	inst := s.inst
 	c := autopilot.Case{
 		Now: s.now, Mode: v1alpha1.ModeAuto, Spec: s.spec, Generation: 1, Recheck: 30 * time.Second, Wanted: s.wanted,
-		Instance: &inst, Status: s.status, NoRds: s.noRds, Jobs: s.jobs, Accepted: s.accepted,
+		Instance: &inst, Status: s.status, Accepted: s.accepted,
 	}
-	if s.noRds {
-		c.Wanted = autopilot.Wanted{VolumeGB: inst.VolumeGB, Flavor: inst.Flavor}
-	}
-	f := record.FollowUp(c)
-	c.Status = f.Status
+	c.Status = record.FollowUp(c).Status
 	for _, m := range watched() {
 		c.Alarms = append(c.Alarms, autopilot.Alarm{Metric: m})
 	}
 	v := Walk(context.Background(), &c, s.read)
-	decided := c
 	c.Status = record.Outcome(c, v).Status
 	for _, d := range v.Decisions {
 		s.logf("the autopilot decides on %s: %s (%s)", d.Metric, d.Message, d.Reason)
 	}
-	growths := slices.Concat(ourGrowths(f.Ended), s.growths)
-	s.checkSize(decided, v.Change, growths)
 	if killedAfter == 0 {
 		s.logf("… and is killed before the status is stored")
 		return
 	}
-	s.growths = growths
 	s.status = c.Status
 	switch {
 	case v.Change == nil:
@@ -127,7 +106,7 @@ func (s *simulation) round(killedAfter int) {
 		s.logf("… and is killed between the intent and the patch")
 		return
 	}
-	if !s.noRds && !s.wanted.Includes(*v.Change) {
+	if !s.wanted.Includes(*v.Change) {
 		s.patch(*v.Change)
 		s.accepted = v.Change.DeepCopy()
 		s.accepted.RequestTime = autopilot.Micro(s.now)
@@ -135,9 +114,6 @@ func (s *simulation) round(killedAfter int) {
 	if killedAfter == 2 {
 		s.accepted = nil
 		s.logf("… and is killed after the patch")
-	}
-	if s.spec.Apply == v1alpha1.ApplyCloud {
-		s.requestFromCloud(*v.Change, killedAfter).Record(c, &s.status)
 	}
 }
 
@@ -172,91 +148,6 @@ func (s *simulation) followReadOnly(c *autopilot.Case) {
 	case s.used <= 0.87*float64(size): // the volumes are smaller than 1000 GB
 		c.Status.ReadOnly = nil
 	}
-}
-
-// ourGrowths returns the completed growths of ours, newest first.
-func ourGrowths(ended []v1alpha1.Change) (growths []v1alpha1.Change) {
-	for _, ch := range ended {
-		if ch.Kind == volume && ch.By == v1alpha1.ByAutopilot && ch.Outcome == v1alpha1.OutcomeCompleted {
-			growths = append([]v1alpha1.Change{ch}, growths...)
-		}
-	}
-	return growths
-}
-
-// checkSize fails if a size depends on anything but the evidence, our own completed growths, whether the database is
-// read-only, and a larger size that the Rds requests.
-func (s *simulation) checkSize(c autopilot.Case, i *v1alpha1.Change, growths []v1alpha1.Change) {
-	if i == nil || i.Kind != volume {
-		return
-	}
-	most, has := int(s.spec.Storage.MaxGB), c.Instance.VolumeGB
-	for _, ch := range c.Status.Changes { // they determine only whether a measurement is older than a growth
-		if ch.Kind == volume && ch.By == v1alpha1.ByOther {
-			growths = append(growths, ch)
-		}
-	}
-	slices.SortStableFunc(growths, func(a, b v1alpha1.Change) int { return b.CompletionTime.Compare(a.CompletionTime.Time) })
-	only := autopilot.Case{
-		Now: s.now, Spec: s.spec, Instance: &autopilot.Instance{VolumeGB: has, Status: c.Instance.Status},
-		Status: v1alpha1.Status{Changes: growths, ReadOnly: c.Status.ReadOnly},
-	}
-	want, used := 0, 0.0
-	for _, a := range c.Alarms {
-		if a.Metric == v1alpha1.MetricStorage {
-			want, used = only.NewSize(a, most), a.Evidence.UsedGB
-		}
-	}
-	if c.Wanted.VolumeGB > has {
-		want = min(max(want, autopilot.RoundUp(c.Wanted.VolumeGB)), most)
-	}
-	if i.To != strconv.Itoa(want) {
-		s.fail("%.1f GB used led to %s GB, but by our own growths %+v to %d GB", used, i.To, growths, want)
-	}
-}
-
-// requestFromCloud requests a change from the cloud and returns its answer, which may be lost.
-func (s *simulation) requestFromCloud(i v1alpha1.Change, killedAfter int) record.Answer {
-	a := record.Answer{Kind: i.Kind, To: i.To}
-	if s.running != nil || s.inst.Status != autopilot.StatusActive && (s.inst.Status != autopilot.StatusStorageFull || i.Kind == v1alpha1.KindFlavor) {
-		a.Reason, a.Message = autopilot.ReasonInstanceBusy, "busy"
-		return a
-	}
-	switch reply := rapid.SampledFrom([]string{"begins", "begins", "begins", "refuses", "is silent", "begins, reply lost"}).Draw(s.t, "the cloud"); reply {
-	case "refuses":
-		a.Reason, a.Message = rapid.SampledFrom([]autopilot.Reason{autopilot.ReasonSoldOut, autopilot.ReasonQuotaExceeded, autopilot.ReasonCloudRefused}).Draw(s.t, "why"), "no"
-	case "is silent":
-		a.Reason, a.Message = autopilot.CloudUnreachable, "no answer"
-	default:
-		s.checkChange(i)
-		job := fmt.Sprint("job ", len(s.jobs)+1)
-		s.jobs[job], s.running = autopilot.Job{}, i.DeepCopy()
-		s.running.JobID, s.inst.Status = job, "MODIFYING"
-		if a.JobID = job; reply != "begins" || killedAfter < 3 {
-			a.JobID, a.Reason, a.Message = "", autopilot.CloudUnreachable, "no answer"
-		}
-	}
-	s.logf("the cloud is asked for %s → %s: %+v", i.From, i.To, a)
-	return a
-}
-
-// endJob ends the running job of the cloud, with or without effect.
-func (s *simulation) endJob() {
-	if s.running == nil {
-		return
-	}
-	i, failed := s.running, rapid.IntRange(0, 3).Draw(s.t, "fails") == 0
-	s.running, s.inst.Status = nil, autopilot.StatusActive
-	s.jobs[i.JobID] = autopilot.Job{State: autopilot.JobDone}
-	switch {
-	case failed:
-		s.jobs[i.JobID] = autopilot.Job{State: autopilot.JobFailed, Message: "failed"}
-	case i.Kind == v1alpha1.KindVolume:
-		s.inst.VolumeGB = max(s.inst.VolumeGB, autopilot.Gigabytes(i.To))
-	default:
-		s.setFlavor(i.To)
-	}
-	s.logf("%s ends, failed: %t", i.JobID, failed)
 }
 
 func watched() []v1alpha1.Metric {
@@ -313,7 +204,7 @@ func (s *simulation) checkChange(i v1alpha1.Change) {
 
 // applyRds applies a snapshot of the Rds as the archived operator does: flavors in both directions, volumes upwards only.
 func (s *simulation) applyRds(w autopilot.Wanted) {
-	if s.inst.Status != autopilot.StatusActive || s.noRds {
+	if s.inst.Status != autopilot.StatusActive {
 		return
 	}
 	s.logf("the operator applies %d GB, %s", w.VolumeGB, w.Flavor)
@@ -326,7 +217,7 @@ func (s *simulation) applyEvent() {
 	s.now = s.now.Add(time.Duration(rapid.IntRange(10, 1200).Draw(s.t, "seconds")) * time.Second)
 	switch rapid.SampledFrom([]string{
 		"round", "round", "round", "round", "killed", "operator", "operator", "old snapshot", "fills", "load", "alarm", "clears", "another writer",
-		"autoscaling", "busy", "clock", "job ends", "job ends", "free",
+		"autoscaling", "busy", "clock", "free",
 	}).Draw(s.t, "what") {
 	case "round":
 		s.round(3)
@@ -334,8 +225,6 @@ func (s *simulation) applyEvent() {
 		s.round(rapid.IntRange(0, 2).Draw(s.t, "after"))
 	case "operator":
 		s.applyRds(s.wanted)
-	case "job ends":
-		s.endJob()
 	case "old snapshot":
 		if len(s.old) > 0 {
 			s.applyRds(rapid.SampledFrom(s.old).Draw(s.t, "snapshot"))
@@ -362,15 +251,9 @@ func (s *simulation) applyEvent() {
 		s.wanted.Flavor = rapid.SampledFrom(cases.Catalogue()).Draw(s.t, "flavor").Code
 		s.logf("another writer requests %d GB, %s", s.wanted.VolumeGB, s.wanted.Flavor)
 	case "autoscaling":
-		if s.running != nil {
-			break
-		}
 		s.inst.VolumeGB += 10
 		s.logf("the cloud grows the volume to %d GB by its autoscaling", s.inst.VolumeGB)
 	case "busy":
-		if s.running != nil {
-			break
-		}
 		s.inst.Status = rapid.SampledFrom([]string{"MODIFYING", autopilot.StatusActive, autopilot.StatusStorageFull, "BACKING UP"}).Draw(s.t, "status")
 		if s.inst.Status == autopilot.StatusStorageFull {
 			s.used = max(s.used, autopilot.ReadOnlyAt(s.inst.VolumeGB))
