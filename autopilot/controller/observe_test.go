@@ -112,14 +112,6 @@ func TestObserveReturnsTheInstanceOfANodeIDButDoesNotManageIt(t *testing.T) {
 	}
 }
 
-func TestObserveKeepsTheSizeThatAListOmits(t *testing.T) {
-	known := v1alpha1.Status{Instance: &v1alpha1.Instance{ID: "in01", VolumeGB: 100}}
-	c, _ := observe(t, autopilot.Instance{ID: "in01"}, known)
-	if c.Instance == nil || c.Instance.VolumeGB != 100 {
-		t.Errorf("instance %+v, want 100 GB", c.Instance)
-	}
-}
-
 // A change must not be completed before the list that shows it, or in the future.
 func TestObserveDatesTheCaseAfterItsReads(t *testing.T) {
 	c, now := observe(t, autopilot.Instance{ID: "in01"}, v1alpha1.Status{})

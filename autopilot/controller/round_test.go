@@ -87,44 +87,24 @@ func TestChangeIsStoredBeforeTheRequestAndOnlyTheAnswerOfTheCloudAfterIt(t *test
 	}
 }
 
-func TestPatchThatIsRefusedOrRevertedIsNotReportedAsDone(t *testing.T) {
-	for name, tc := range map[string]struct {
-		alter func(*world)
-		check func(v1alpha1.Status) bool
-	}{
-		"refused": {func(w *world) { w.patchRefusal = "denied by policy: not on Fridays" }, func(s v1alpha1.Status) bool {
-			d := s.Decisions[0]
-			return d.Reason == "Refused" && strings.Contains(d.Message, "not on Fridays") && s.Changes[0].Refusal != nil
-		}},
-		"reverted": {func(w *world) { w.reverts = true }, func(s v1alpha1.Status) bool {
-			return !s.Changes[0].IsPending() && slices.ContainsFunc(s.Conditions, func(c metav1.Condition) bool {
-				return c.Type == v1alpha1.ConditionContested && c.Status == metav1.ConditionTrue
-			})
-		}},
-	} {
-		inBubble(t, name, func(t *testing.T) {
-			w := newWorld(t)
-			c := w.startAlarm(v1alpha1.MetricStorage)
-			tc.alter(w)
-			w.mustDecide(c)
-			if s := w.rap().Status; !tc.check(s) {
-				t.Errorf("status %+v", s)
-			}
-			if _, events := w.countEvents(string(autopilot.ActionGrowVolume)); events > 0 {
-				t.Errorf("events %+v", w.events)
-			}
-		})
-	}
+func TestPatchThatIsRevertedAtOnceIsNotReportedAsDone(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		c := w.startAlarm(v1alpha1.MetricStorage)
+		w.reverts = true
+		w.mustDecide(c)
+		w.checkCondition("reverted", v1alpha1.ConditionContested, metav1.ConditionTrue, string(autopilot.ReasonContested))
+		_, events := w.countEvents(string(autopilot.ActionGrowVolume))
+		if w.pending() != nil || events > 0 {
+			t.Errorf("pending %+v, %d events", w.pending(), events)
+		}
+	})
 }
 
 // The user turns autopilot off, or replaces the database, while the round waits for the cloud.
 func TestNothingIsRequestedForATargetThatHasChangedMeanwhile(t *testing.T) {
 	changes := map[string]func(*world, *Controller){
 		"autopilot false": func(w *world, _ *Controller) { w.setSwitch(new(false)) },
-		"autopilot false, which the operator drops": func(w *world, _ *Controller) {
-			w.setSwitch(new(false))
-			w.setSwitch(nil)
-		},
 		"autopilot false, and the cache is old": func(w *world, c *Controller) {
 			w.setSwitch(new(false))
 			c.switches = switchTracker{last: make(map[Key]v1alpha1.Switch)} // the watch event has not come
@@ -326,33 +306,25 @@ func TestSizesOfAFlavorAreReadAfterStorageHasGrown(t *testing.T) {
 
 // A round waits for other systems between the decision and the request, and the window may close meanwhile.
 func TestNothingIsRequestedAfterTheWindowHasClosed(t *testing.T) {
-	start := func(t *testing.T, w *world) *Controller {
+	start := func(t *testing.T) (*world, *Controller) {
+		w := newCloudWorld(t, true)
 		c := w.startAlarm(v1alpha1.MetricCPU)
 		w.changeRap(func(rap *v1alpha1.RdsAutopilot) {
 			rap.Spec.Flavor.Window = &v1alpha1.Window{Start: "12:00", End: "13:00", TimeZone: "UTC"}
 		})
-		return c
+		return w, c
 	}
-	for _, apply := range []v1alpha1.Apply{v1alpha1.ApplyOperator, v1alpha1.ApplyCloud} {
-		inBubble(t, fmt.Sprintf("while the intent is stored, apply: %s", apply), func(t *testing.T) {
-			w := newWorld(t)
-			if apply == v1alpha1.ApplyCloud {
-				w = newCloudWorld(t, true)
-			}
-			c := start(t, w)
-			w.onStatus = func() { w.now = w.now.Add(time.Hour) }
-			w.mustDecide(c)
-			if len(w.patches)+len(w.begun) > 0 || w.pending() == nil {
-				t.Errorf("patched %v, the cloud has begun %v, changes %+v", w.patches, w.begun, w.rap().Status.Changes)
-			}
-			if _, events := w.countEvents(string(autopilot.ActionChangeFlavor)); events > 0 {
-				t.Errorf("events %+v", w.events)
-			}
-		})
-	}
+	inBubble(t, "while the intent is stored", func(t *testing.T) {
+		w, c := start(t)
+		w.onStatus = func() { w.now = w.now.Add(time.Hour) }
+		w.mustDecide(c)
+		_, events := w.countEvents(string(autopilot.ActionChangeFlavor))
+		if len(w.patches)+len(w.begun)+events > 0 || w.pending() == nil {
+			t.Errorf("patched %v, the cloud has begun %v, %d events", w.patches, w.begun, events)
+		}
+	})
 	inBubble(t, "while the cloud is read before its request", func(t *testing.T) {
-		w := newCloudWorld(t, true)
-		c := start(t, w)
+		w, c := start(t)
 		began := time.Now()
 		w.onChange = func(ctx context.Context, _ v1alpha1.Change) error {
 			select {
@@ -372,27 +344,17 @@ func TestNothingIsRequestedAfterTheWindowHasClosed(t *testing.T) {
 	})
 }
 
-func TestSmallerReplicaIsReportedUnlessAnAutopilotManagesIt(t *testing.T) {
-	for name, manages := range map[string]bool{"nobody manages it": false, "an RdsAutopilot of its own": true} {
-		inBubble(t, name, func(t *testing.T) {
-			w := newCloudWorld(t, true)
-			c := w.startAlarm(v1alpha1.MetricStorage)
-			w.inst.Replicas = []autopilot.Replica{{ID: "reader", Name: "reader", VolumeGB: 90}}
-			if manages {
-				w.owners = map[string]string{"reader": "default/of-the-reader"}
-			}
-			w.mustDecide(c)
-			w.mustDecide(c)
-			reported := 1
-			if manages {
-				reported = 0
-			}
-			if n, _ := w.countEvents(string(autopilot.ReasonReplicaSmaller)); n != reported {
-				t.Errorf("%d events, want %d", n, reported)
-			}
-			if !slices.Equal(w.begun, []string{"110"}) {
-				t.Errorf("the cloud has begun %v, want only the growth of the primary", w.begun)
-			}
-		})
-	}
+// The record's test shows the warning about other replicas.
+func TestReplicaWithAnAutopilotOfItsOwnIsNotReportedAsSmaller(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		c := w.process()
+		w.settle(c)
+		w.inst.Replicas = []autopilot.Replica{{ID: "reader", Name: "reader", VolumeGB: 90}}
+		w.owners = map[string]string{"reader": "default/of-the-reader"}
+		w.mustDecide(c)
+		if n, _ := w.countEvents(string(autopilot.ReasonReplicaSmaller)); n > 0 {
+			t.Errorf("%d events", n)
+		}
+	})
 }

@@ -69,21 +69,6 @@ func TestFollowUpEndsAChangeByItsJob(t *testing.T) {
 			}
 		}
 	}
-
-	c := runningJob(false)
-	c.Wanted.VolumeGB = 100
-	f := FollowUp(c)
-	p := pendingOf(f.Status)
-	if len(f.Ended) > 0 || p == nil {
-		t.Fatalf("a reverted Rds ends a running job: ended %+v", f.Ended)
-	}
-	if _, hasStarted := autopilot.StartOf(*p); !hasStarted {
-		t.Error("the running job does not count as in progress")
-	}
-	c.Jobs = map[string]autopilot.Job{"j1": {State: autopilot.JobFailed, Message: "no disk"}}
-	if f = FollowUp(c); len(f.Ended) != 1 || f.Ended[0].Refusal.Message != "no disk" {
-		t.Errorf("the failed job is not reported: %+v", f)
-	}
 }
 
 // jobSince returns the alteration that the job began that long ago.

@@ -70,16 +70,6 @@ func TestUpdateWarningsReportsEachThresholdOnce(t *testing.T) {
 			}
 		}
 	})
-	t.Run("another instance has no warnings", func(t *testing.T) {
-		c := autopilot.Case{Now: cases.Noon(), Spec: cases.Policy()}
-		c.Spec.Storage.MaxGB = 100
-		warnedAt(&c, 100)
-		c.Instance.ID = "another"
-		c.Status = FollowUp(c).Status
-		if len(c.Status.Warned) > 0 {
-			t.Errorf("status %+v", c.Status)
-		}
-	})
 }
 
 func TestLimitedIsTrueAtACapUntilTheAlarmEnds(t *testing.T) {
