@@ -166,9 +166,8 @@ func (c cloud) EnsureTopic(ctx context.Context, was v1alpha1.Topic, record func(
 		return was, err
 	}
 	c.withLock(func() {
-		if created = c.topic.URN == ""; created {
-			c.steps, c.topic.URN = append(c.steps, "topic"), "urn"
-		}
+		created = c.topic.URN == ""
+		c.topic.URN = "urn"
 		topic = c.topic
 	})
 	if created {
@@ -185,9 +184,7 @@ func (c cloud) RemoveTopic(context.Context, v1alpha1.Topic) error {
 	if c.unreachable {
 		return errNoAnswer
 	}
-	if c.topic.URN != "" {
-		c.steps, c.topic.URN = append(c.steps, "no topic"), ""
-	}
+	c.topic.URN = ""
 	return nil
 }
 
@@ -231,10 +228,7 @@ func (c cloud) Remove(ctx context.Context, _, _ string, notBefore time.Time, con
 	if err := confirm(ctx); err != nil {
 		return 0, err
 	}
-	c.withLock(func() {
-		c.steps = append(c.steps, "no rules")
-		clear(c.states)
-	})
+	c.withLock(func() { clear(c.states) })
 	return n, nil
 }
 

@@ -69,19 +69,14 @@ func TestClaimIsReadAgainIfTheListLacksARecordedRule(t *testing.T) {
 	}
 }
 
-// observe returns the case that Observe returns for an instance, and the time after that.
-func observe(t *testing.T, inst autopilot.Instance, status v1alpha1.Status) (autopilot.Case, time.Time) {
-	t.Helper()
+// A change must not be completed before the list that shows it, or in the future.
+func TestObserveReturnsTheInstanceOfANodeIDAfterItsReads(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	o := Observer{
-		Instances: slowInstances{inst: inst, now: &now}, Now: func() time.Time { return now },
-		Claims: &listedClaims{claims: []v1alpha1.Claim{{}}},
+	o := Observer{Instances: slowInstances{inst: autopilot.Instance{ID: "in02"}, now: &now}, Now: func() time.Time { return now }}
+	c, err := o.Observe(t.Context(), &autopilot.Target{InstanceID: "in01"}, &v1alpha1.RdsAutopilot{}, now)
+	if err != nil || c.Instance != nil || c.NodeOf != "in02" || !c.Now.Equal(now) {
+		t.Errorf("instance %+v, node of %q, at %s, %v; want at %s", c.Instance, c.NodeOf, c.Now, err, now)
 	}
-	c, err := o.Observe(t.Context(), &autopilot.Target{InstanceID: "in01"}, &v1alpha1.RdsAutopilot{Status: status}, now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c, now
 }
 
 // noInstances has no instance, and records the ages that were asked for.
@@ -102,21 +97,6 @@ func TestUnknownInstanceIsLookedUpInAListOfTheLast30Seconds(t *testing.T) {
 	_, err := observer.Observe(t.Context(), &autopilot.Target{InstanceID: "invented"}, &v1alpha1.RdsAutopilot{}, now.Add(-time.Hour))
 	if err != nil || len(none.notBefore) != 2 || !none.notBefore[1].Equal(now.Add(-30*time.Second)) {
 		t.Errorf("lists of %v, %v", none.notBefore, err)
-	}
-}
-
-func TestObserveReturnsTheInstanceOfANodeIDButDoesNotManageIt(t *testing.T) {
-	c, _ := observe(t, autopilot.Instance{ID: "in02"}, v1alpha1.Status{})
-	if c.Instance != nil || c.NodeOf != "in02" {
-		t.Errorf("instance %+v, node of %q", c.Instance, c.NodeOf)
-	}
-}
-
-// A change must not be completed before the list that shows it, or in the future.
-func TestObserveDatesTheCaseAfterItsReads(t *testing.T) {
-	c, now := observe(t, autopilot.Instance{ID: "in01"}, v1alpha1.Status{})
-	if !c.Now.Equal(now) {
-		t.Errorf("case at %s, want %s", c.Now, now)
 	}
 }
 

@@ -47,8 +47,8 @@ func TestChangeIsStoredBeforeTheRequestAndOnlyTheAnswerOfTheCloudAfterIt(t *test
 		new   func(*testing.T) *world
 		steps []string
 	}{
-		"apply: Operator":             {newWorld, []string{"status", "patch rdss"}},
-		"apply: Cloud":                {withRds, []string{"status", "patch rdss", "change", "status"}},
+		"apply: Operator":             {newWorld, []string{"status", "patch"}},
+		"apply: Cloud":                {withRds, []string{"status", "patch", "change", "status"}},
 		"apply: Cloud without an Rds": {withoutRds, []string{"status", "change", "status"}},
 	} {
 		inBubble(t, name, func(t *testing.T) {

@@ -6,8 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -129,9 +127,7 @@ func (w *world) clock() time.Time {
 // process starts a process and returns its controller.
 func (w *world) process() *Controller {
 	w.t.Helper()
-	config := w.kube.Config()
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return transport{w, next} })
-	cluster, err := k8s.Connect(w.t.Context(), config, k8s.Options{Version: "test", Own: "default", Log: zap.NewNop()})
+	cluster, err := k8s.Connect(w.t.Context(), w.kube.Config(), k8s.Options{Version: "test", Own: "default", Log: zap.NewNop()})
 	w.must(err)
 	c := New(Options{
 		Kube: eventRecorder{cluster, w}, Cloud: cloud{w}, Mode: v1alpha1.ModeAuto,
@@ -149,26 +145,7 @@ func (w *world) process() *Controller {
 	return c
 }
 
-// transport records the writes of a process to the API server.
-type transport struct {
-	*world
-	next http.RoundTripper
-}
-
-func (n transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.Method != http.MethodGet {
-		parts := strings.Split(r.URL.Path, "/")
-		switch { // /apis/group/version/namespaces/ns/resource/…, or /api/… of the ConfigMap
-		case parts[len(parts)-1] == "status":
-			n.withLock(func() { n.steps = append(n.steps, "status") })
-		case parts[1] == "apis":
-			n.withLock(func() { n.steps = append(n.steps, strings.ToLower(r.Method)+" "+parts[6]) })
-		}
-	}
-	return n.next.RoundTrip(r)
-}
-
-// admit records the patches of the Rds by the processes. It also refuses and reverts writes.
+// admit records what the processes write. It also refuses and reverts writes.
 func (w *world) admit(write simkube.Write) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -176,6 +153,7 @@ func (w *world) admit(write simkube.Write) error {
 		return nil
 	}
 	if write.New.GetKind() == v1alpha1.Kind && write.Subresource == "status" {
+		w.steps = append(w.steps, "status")
 		if w.onStatus != nil {
 			w.onStatus()
 		}
@@ -192,6 +170,7 @@ func (w *world) admit(write simkube.Write) error {
 	if w.patchRefusal != "" {
 		return errors.New(w.patchRefusal)
 	}
+	w.steps = append(w.steps, "patch")
 	before, after := write.Old.Object["spec"].(map[string]any), write.New.Object["spec"].(map[string]any)
 	for _, field := range []string{"volumesize", "flavorref"} {
 		if before[field] == after[field] {
