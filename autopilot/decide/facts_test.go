@@ -21,7 +21,6 @@ func TestWalkReadsOnlyTheFactsThatDecide(t *testing.T) {
 	disk, cpu := cases.StorageAt(92), busyCPU()
 	idle := cases.StorageAt(50)
 	idle.State = v1alpha1.StateOK
-	fresh := cases.WithoutEvidence(cases.WithoutState(cases.Signalled(disk, v1alpha1.StateAlarm, time.Minute, "92")))
 	closed := cases.InWindow("Sat", "01:00", "05:00")
 	for name, tc := range map[string]struct {
 		alter  func(*autopilot.Case)
@@ -31,11 +30,9 @@ func TestWalkReadsOnlyTheFactsThatDecide(t *testing.T) {
 		"no alarm":                           {unchanged, nil, nil},
 		"an alarm that is not in force":      {unchanged, []autopilot.Alarm{idle}, facts{alarmState}},
 		"an ended alarm in a sweep":          {sweep, []autopilot.Alarm{idle}, facts{alarmState, usedSpace}},
-		"an ended alarm over the threshold":  {overdue(time.Minute), []autopilot.Alarm{idle}, facts{alarmState, usedSpace}},
 		"an ended alarm while read-only":     {cases.ReadOnly, []autopilot.Alarm{idle}, facts{alarmState, usedSpace}},
 		"storage grows":                      {unchanged, []autopilot.Alarm{disk}, facts{alarmState, usedSpace}},
 		"storage grows, and a CPU alarm":     {unchanged, []autopilot.Alarm{cpu, disk}, facts{alarmState, usedSpace}},
-		"Cloud Eye does not know the rule":   {unchanged, []autopilot.Alarm{fresh}, facts{alarmState, usedSpace}},
 		"autopilot is off":                   {off(autopilot.ReasonNotEnabled, "The mode is Off"), []autopilot.Alarm{disk, cpu}, facts{alarmState, usedSpace}},
 		"storage cannot grow, and CPU":       {cases.Steps(10, 100), []autopilot.Alarm{cpu, disk}, facts{alarmState, usedSpace, usage, catalogue, place, resizeList}},
 		"a flavor changes":                   {unchanged, []autopilot.Alarm{cpu}, facts{alarmState, usage, catalogue, place, resizeList}},
@@ -43,7 +40,6 @@ func TestWalkReadsOnlyTheFactsThatDecide(t *testing.T) {
 		"a CPU alarm in a closed window":     {closed, []autopilot.Alarm{cpu}, facts{alarmState, usage, catalogue}},
 		"a CPU alarm in mode Recommend":      {cases.Recommend, []autopilot.Alarm{cpu}, facts{alarmState, usage, catalogue}},
 		"a CPU alarm while a change is made": {cases.PendingVolume(time.Minute), []autopilot.Alarm{cpu}, facts{alarmState, usage}},
-		"a CPU alarm without a place":        {noPlace, []autopilot.Alarm{cpu}, facts{alarmState, usage, catalogue, place}},
 		"a deferred change":                  {cases.Deferred("cpu"), nil, facts{catalogue, place, resizeList}},
 		"a size that was reverted":           {cases.LostVolume, []autopilot.Alarm{disk}, facts{alarmState, usedSpace, sizeWriter}},
 		"a flavor that was made smaller": {all(cases.Changed(2*time.Hour, "99.0"), cases.Restored), []autopilot.Alarm{cpu},
