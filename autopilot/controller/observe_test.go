@@ -151,25 +151,3 @@ func TestRulesAreListedAgainOnlyIfASignalContradictsTheList(t *testing.T) {
 		}
 	}
 }
-
-// mixedEvidence has a measurement of the CPU, an error for memory, and a panic for storage.
-type mixedEvidence struct{}
-
-func (mixedEvidence) Evidence(_ context.Context, _ autopilot.Instance, r autopilot.EvidenceRequest) (autopilot.Evidence, error) {
-	switch r.Metric {
-	case v1alpha1.MetricCPU:
-		return autopilot.Evidence{Percent: 95}, nil
-	case v1alpha1.MetricMemory:
-		return autopilot.Evidence{}, errNoAnswer
-	}
-	panic("broken")
-}
-
-func TestReadEvidenceReturnsTheResultOfEachMetric(t *testing.T) {
-	found, failed := readEvidence(t.Context(), mixedEvidence{}, autopilot.Instance{}, []autopilot.EvidenceRequest{
-		{Metric: v1alpha1.MetricCPU}, {Metric: v1alpha1.MetricMemory}, {Metric: v1alpha1.MetricStorage},
-	})
-	if len(found) != 1 || found[v1alpha1.MetricCPU].Percent != 95 || len(failed) != 2 {
-		t.Errorf("found %v, failed %v; want the CPU, and two errors", found, failed)
-	}
-}

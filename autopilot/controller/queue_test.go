@@ -5,7 +5,6 @@ package controller
 import (
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
-	"github.com/mcsps/rds-autopilot/test/level"
 )
 
 // newLeader returns a controller with queues, without Kubernetes and cloud.
@@ -145,46 +143,4 @@ func TestOwnPatchStartsNoRound(t *testing.T) {
 			t.Errorf("%s: own patch %t, want %t", name, got, tc.isOwn)
 		}
 	}
-}
-
-func TestIdleTimeOfAQueueGrowsWhileARoundHangs(t *testing.T) {
-	level.InBubble(t, func(t *testing.T) {
-		w := newWorld(t)
-		c := w.startAlarm(v1alpha1.MetricStorage)
-		hang := make(chan struct{})
-		w.onInstance = func() { <-hang }
-		w.run(c)
-		idle := func() float64 { return c.idle(&c.deciding, (*queues).decideQueue) }
-		w.advance(20 * time.Minute)
-		if got := idle(); got != 1200 {
-			t.Errorf("idle for %g s while a round hangs, want 1200", got)
-		}
-		w.withLock(func() { w.onInstance = nil })
-		close(hang)
-		w.advance(time.Second)
-		if got := idle(); got != 0 {
-			t.Errorf("idle for %g s without a waiting database", got)
-		}
-	})
-}
-
-func TestMemoryIsDroppedWhenTheRdsAutopilotIsDeletedWhileARoundRuns(t *testing.T) {
-	level.InBubble(t, func(t *testing.T) {
-		w := newWorld(t)
-		c := w.process()
-		w.settle(c)
-		hang := make(chan struct{})
-		w.onInstance = func() { <-hang }
-		w.run(c)
-		synctest.Wait()
-		w.remove(w.rdss())
-		w.remove(w.raps())
-		close(hang)
-		w.advance(time.Minute)
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if w.rap() != nil || len(c.memories) != 0 {
-			t.Errorf("%d memories, RdsAutopilot %+v", len(c.memories), w.rap())
-		}
-	})
 }

@@ -147,31 +147,6 @@ func TestRevertedSizeIsRequestedAgainAtLongerIntervals(t *testing.T) {
 	}
 }
 
-func TestRevertedFlavorIsNotRequestedAgain(t *testing.T) {
-	for name, apply := range map[string]func(*autopilot.Case, v1alpha1.Change) *Answer{"by a writer": revertedLater, "by an admission policy": revertedAtOnce} {
-		l := &loop{Case: cases.Quiet(cases.UsageAt(v1alpha1.MetricCPU, 95)), apply: apply}
-		l.run(t, 6*24*time.Hour, time.Hour)
-		if len(l.patches) != 1 {
-			t.Errorf("%s: patched at %v, want once", name, l.patches)
-		}
-		c := condition(t, l.Status, v1alpha1.ConditionContested)
-		if c.Status != metav1.ConditionTrue || c.Reason != string(autopilot.ReasonContested) {
-			t.Errorf("%s: %+v", name, c)
-		}
-		l.Alarms, l.Catalogue = nil, nil // without an alarm, no catalogue is read
-		l.Now = l.Now.Add(time.Hour)
-		l.round(t)
-		if c := condition(t, l.Status, v1alpha1.ConditionContested); c.Status != metav1.ConditionTrue {
-			t.Errorf("%s: not contested while no alarm is in force: %+v", name, c)
-		}
-		l.Wanted.Flavor = l.Status.Changes[0].To
-		l.round(t)
-		if c := condition(t, l.Status, v1alpha1.ConditionContested); c.Status != metav1.ConditionFalse {
-			t.Errorf("%s: contested, although the Rds requests ours: %+v", name, c)
-		}
-	}
-}
-
 // The operator applies the former flavor a day after a person has written it into the Rds.
 func TestFlavorThatIsTakenBackLateIsContestedForSevenDays(t *testing.T) {
 	l := &loop{Case: cases.Quiet(cases.UsageAt(v1alpha1.MetricCPU, 99)), apply: revertedLater}
@@ -298,14 +273,6 @@ func TestRepeatedChangesOfOthersAreCountedInOneEntry(t *testing.T) {
 	}
 	if reverted := c.Status.Changes[2]; reverted.Outcome != v1alpha1.OutcomeReverted || !reverted.IsDecided() {
 		t.Errorf("%+v", reverted)
-	}
-	c.Status.Conditions = nil
-	a := cases.UsageAt(v1alpha1.MetricCPU, 99)
-	a.Evidence.Time = c.Now.Add(time.Minute)
-	c.Now = c.Now.Add(2 * time.Hour)
-	a.Evidence.Time = c.Now
-	if d := verdictOf(cases.With(c, a)).Decisions[0]; d.Reason != autopilot.ReasonRolledBack {
-		t.Errorf("after the cloud reverted our flavor: %s %s", d.Reason, d.Message)
 	}
 }
 

@@ -30,9 +30,7 @@ func TestSummarizeNamesTheLastChangeAndDecision(t *testing.T) {
 		status v1alpha1.Status
 		want   v1alpha1.Summary
 	}{
-		{"nothing", v1alpha1.Status{}, v1alpha1.Summary{}},
 		{"grown", v1alpha1.Status{Changes: []v1alpha1.Change{grown, byOthers}}, v1alpha1.Summary{LastChange: "40 → 50 GB"}},
-		{"by others", v1alpha1.Status{Changes: []v1alpha1.Change{byOthers}}, v1alpha1.Summary{LastChange: "40 → 50 GB, by others"}},
 		{"lost", v1alpha1.Status{Changes: []v1alpha1.Change{lost}}, v1alpha1.Summary{LastChange: "40 → 50 GB, lost"}},
 		{"in progress", v1alpha1.Status{Changes: []v1alpha1.Change{larger, grown}}, v1alpha1.Summary{LastChange: "x1.2xlarge.2.ha → x1.4xlarge.2.ha, in progress"}},
 		{"refused", v1alpha1.Status{Changes: []v1alpha1.Change{refused, grown}}, v1alpha1.Summary{LastChange: "40 → 50 GB"}},
@@ -40,8 +38,6 @@ func TestSummarizeNamesTheLastChangeAndDecision(t *testing.T) {
 			v1alpha1.Summary{LastDecision: "CapReached (storage)"}},
 		{"measured", v1alpha1.Status{MaxGB: 200, Instance: &v1alpha1.Instance{VolumeGB: 50}, Used: &v1alpha1.UsedSpace{GB: "41.4"}},
 			v1alpha1.Summary{Volume: "50 GB", Max: "200 GB", Used: "83 %"}},
-		{"not measured", v1alpha1.Status{MaxGB: 200, Instance: &v1alpha1.Instance{VolumeGB: 50}}, v1alpha1.Summary{Volume: "50 GB", Max: "200 GB"}},
-		{"without a size", v1alpha1.Status{Instance: &v1alpha1.Instance{}, Used: &v1alpha1.UsedSpace{GB: "41.4"}}, v1alpha1.Summary{}},
 	} {
 		Summarize(&test.status)
 		if got := test.status.Summary; got != test.want {
