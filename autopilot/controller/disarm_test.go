@@ -8,7 +8,6 @@ import (
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
-	"github.com/mcsps/rds-autopilot/test/level"
 )
 
 // noAutopilots is a cache that does not have the RdsAutopilots yet.
@@ -47,10 +46,7 @@ func TestRulesOfADatabaseThatIsOnAreNotRemovedByAnOldCache(t *testing.T) {
 
 // A list of before the removal would show the rules again, and events need no list.
 func TestRulesAreRemovedOnceAndASweepUsesANewerList(t *testing.T) {
-	level.InBubble(t, func(t *testing.T) {
-		w := newWorld(t)
-		c := w.process()
-		w.settle(c)
+	whenArmed(t, func(t *testing.T, w *world, c *Controller) {
 		begun, already := w.now, len(w.removes)
 		w.setSwitch(new(false))
 		w.settle(c)

@@ -12,15 +12,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
-	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
-	"github.com/mcsps/rds-autopilot/test/level"
 )
 
 // Without this, a panic would end the process, and the next leader would repeat it.
 func TestPanicInARoundIsReportedAndRetriedWithBackOff(t *testing.T) {
-	level.InBubble(t, func(t *testing.T) {
-		w := newWorld(t)
-		c := w.startAlarm(v1alpha1.MetricStorage)
+	withAlarm(t, func(t *testing.T, w *world, c *Controller) {
 		var calls atomic.Int32 // of rounds of both queues
 		w.onInstance = func() {
 			calls.Add(1)
@@ -50,9 +46,7 @@ func TestPanicInARoundIsReportedAndRetriedWithBackOff(t *testing.T) {
 }
 
 func TestStatusThatCannotBeStoredIsReportedAndStopsTheChange(t *testing.T) {
-	level.InBubble(t, func(t *testing.T) {
-		w := newWorld(t)
-		c := w.startAlarm(v1alpha1.MetricStorage)
+	withAlarm(t, func(t *testing.T, w *world, c *Controller) {
 		w.statusRefusal = "denied by policy"
 		w.run(c)
 		w.advance(22 * time.Minute)

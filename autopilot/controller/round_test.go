@@ -88,9 +88,7 @@ func TestChangeIsStoredBeforeTheRequestAndOnlyTheAnswerOfTheCloudAfterIt(t *test
 }
 
 func TestPatchThatIsRevertedAtOnceIsNotReportedAsDone(t *testing.T) {
-	level.InBubble(t, func(t *testing.T) {
-		w := newWorld(t)
-		c := w.startAlarm(v1alpha1.MetricStorage)
+	withAlarm(t, func(t *testing.T, w *world, c *Controller) {
 		w.reverts = true
 		w.mustDecide(c)
 		w.checkCondition("reverted", v1alpha1.ConditionContested, metav1.ConditionTrue, string(autopilot.ReasonContested))
@@ -150,9 +148,7 @@ func TestNothingIsRequestedForATargetThatHasChangedMeanwhile(t *testing.T) {
 }
 
 func TestRoundKeepsPendingChangeWhenCacheHasRdsBeforePatch(t *testing.T) {
-	level.InBubble(t, func(t *testing.T) {
-		w := newWorld(t)
-		c := w.startAlarm(v1alpha1.MetricStorage)
+	withAlarm(t, func(t *testing.T, w *world, c *Controller) {
 		c.options.Kube = oldTargets{c.options.Kube, c.options.Kube.Target(database.Namespace, database.Name)}
 		for range 3 {
 			w.now = w.now.Add(time.Second)
@@ -166,9 +162,7 @@ func TestRoundKeepsPendingChangeWhenCacheHasRdsBeforePatch(t *testing.T) {
 }
 
 func TestRoundOnOldAutopilotConflictsAndPatchesNothing(t *testing.T) {
-	level.InBubble(t, func(t *testing.T) {
-		w := newWorld(t)
-		c := w.startAlarm(v1alpha1.MetricStorage)
+	withAlarm(t, func(t *testing.T, w *world, c *Controller) {
 		w.freezeAutopilots(c)
 		w.mustDecide(c)
 		w.usedGB = 104 // a second decision would go beyond 110 GB
@@ -189,9 +183,7 @@ func TestRoundOnOldAutopilotConflictsAndPatchesNothing(t *testing.T) {
 // The former process has ended after it stored the intent, so this round writes nothing that could conflict. Only a read of
 // the stored version shows that the policy has changed.
 func TestStoredIntentIsNotRequestedOnAnOldPolicy(t *testing.T) {
-	level.InBubble(t, func(t *testing.T) {
-		w := newWorld(t)
-		c := w.startAlarm(v1alpha1.MetricStorage)
+	withAlarm(t, func(t *testing.T, w *world, c *Controller) {
 		w.patchRefusal = "denied by policy"
 		w.onStatus = func() { w.onStatus = func() { w.statusRefusal = "denied by policy" } } // from the second write on
 		if _, err := w.decide(c); err == nil || w.pending() == nil {
@@ -245,10 +237,7 @@ func TestRoundReadsTheInstanceAfterItsJobHasEnded(t *testing.T) {
 
 // The stored status prevents that the next leader repeats a warning.
 func TestWarningIsEmittedOnceAfterTheStatusHasIt(t *testing.T) {
-	level.InBubble(t, func(t *testing.T) {
-		w := newWorld(t)
-		c := w.process()
-		w.settle(c)
+	whenArmed(t, func(t *testing.T, w *world, c *Controller) {
 		w.changeRap(func(rap *v1alpha1.RdsAutopilot) { rap.Spec.Storage.MaxGB = 100 })
 		w.statusRefusal = "denied by policy"
 		if _, err := w.decide(c); err == nil {
@@ -267,9 +256,7 @@ func TestWarningIsEmittedOnceAfterTheStatusHasIt(t *testing.T) {
 }
 
 func TestRoundReturnsWhenToCheckAgain(t *testing.T) {
-	level.InBubble(t, func(t *testing.T) {
-		w := newWorld(t)
-		c := w.startAlarm(v1alpha1.MetricStorage)
+	withAlarm(t, func(t *testing.T, w *world, c *Controller) {
 		if again := w.mustDecide(c); again != c.options.Recheck {
 			t.Errorf("a pending change is checked again after %s", again)
 		}
@@ -346,10 +333,7 @@ func TestNothingIsRequestedAfterTheWindowHasClosed(t *testing.T) {
 
 // The record's test shows the warning about other replicas.
 func TestReplicaWithAnAutopilotOfItsOwnIsNotReportedAsSmaller(t *testing.T) {
-	level.InBubble(t, func(t *testing.T) {
-		w := newWorld(t)
-		c := w.process()
-		w.settle(c)
+	whenArmed(t, func(t *testing.T, w *world, c *Controller) {
 		w.inst.Replicas = []autopilot.Replica{{ID: "reader", Name: "reader", VolumeGB: 90}}
 		w.owners = map[string]string{"reader": "default/of-the-reader"}
 		w.mustDecide(c)

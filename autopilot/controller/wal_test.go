@@ -43,8 +43,6 @@ func TestRecordNamesWALOnceAfterAGrowth(t *testing.T) {
 		warnings int
 	}{
 		"much WAL":       {func(*world) {}, 1, 1},
-		"little WAL":     {func(w *world) { w.wal.GB = 3 }, 1, 0},
-		"no answer":      {func(w *world) { w.walErr = errNoAnswer }, 1, 0},
 		"a panic":        {func(w *world) { w.onWAL = func(context.Context) { panic("broken") } }, 1, 0},
 		"another engine": {func(w *world) { w.inst.Engine = "MySQL" }, 0, 0},
 		"a slow Cloud Eye": {func(w *world) {

@@ -401,6 +401,24 @@ func (w *world) advance(d time.Duration) {
 	synctest.Wait()
 }
 
+// whenArmed runs a test in a bubble, with a controller whose database is armed.
+func whenArmed(t *testing.T, test func(*testing.T, *world, *Controller)) {
+	level.InBubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		c := w.process()
+		w.settle(c)
+		test(t, w, c)
+	})
+}
+
+// withAlarm runs a test in a bubble, with a controller whose database is armed and has a storage alarm.
+func withAlarm(t *testing.T, test func(*testing.T, *world, *Controller)) {
+	level.InBubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		test(t, w, w.startAlarm(v1alpha1.MetricStorage))
+	})
+}
+
 // inBubble runs a subtest in a bubble of its own.
 func inBubble(t *testing.T, name string, test func(*testing.T)) {
 	t.Run(name, func(t *testing.T) { level.InBubble(t, test) })

@@ -4,7 +4,6 @@ package decide
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -60,17 +59,5 @@ func TestWalkReadsOnlyTheFactsThatDecide(t *testing.T) {
 				t.Errorf("reads %v, want %v", got, tc.want)
 			}
 		})
-	}
-}
-
-func TestWalkChangesNothingIfNothingCanBeRead(t *testing.T) {
-	errNoAnswer := errors.New("no answer")
-	for _, tc := range slices.Concat(rows(), rowsOfOneApply()) {
-		c, _ := cases.Unread(tc.build())
-		c.Instance = nil
-		v := Walk(t.Context(), &c, func(context.Context, *autopilot.Case, autopilot.Fact) error { return errNoAnswer })
-		if v.Change != nil || len(c.Facts) > 0 && !errors.Is(c.ReadError(), errNoAnswer) {
-			t.Errorf("%s: %+v, %v, although nothing is known", tc.name, v, c.ReadError())
-		}
 	}
 }

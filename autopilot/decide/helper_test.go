@@ -69,11 +69,7 @@ func claimed(c *autopilot.Case) {
 
 func unclaimed(c *autopilot.Case) { c.Claim = v1alpha1.Claim{} }
 
-func ruleRefused(c *autopilot.Case) { c.Status.Alarms.Refused = "1000 of 1000 alarm rules used" }
-
 func otherFlavor(c *autopilot.Case) { c.Wanted.Flavor = "rds.mysql.n1.large.4" }
-
-func noCatalogue(c *autopilot.Case) { c.Catalogue = nil }
 
 // failing returns the alteration that a fact cannot be read.
 func failing(f autopilot.Fact) func(*autopilot.Case) {
@@ -125,12 +121,6 @@ func otherFamily(c *autopilot.Case) {
 func oldFlavor(c *autopilot.Case) {
 	flavored("rds.mysql.former.9xlarge")(c)
 	c.Instance.VCPUs, c.Instance.MemoryGB = 0, 0
-}
-
-func noWindow(c *autopilot.Case) { c.Spec.Flavor.Window = nil }
-
-func thresholdCPU(percent int32) func(*autopilot.Case) {
-	return func(c *autopilot.Case) { c.Spec.Flavor.CPU.ThresholdPercent = percent }
 }
 
 func later(d time.Duration) func(*autopilot.Case) {
@@ -217,8 +207,4 @@ func unfulfilled(kind v1alpha1.ChangeKind, to string) func(*autopilot.Case) {
 // offered returns the alteration of the instance's own resize list.
 func offered(codes ...string) func(*autopilot.Case) {
 	return func(c *autopilot.Case) { c.Offered, c.IsOffered = codes, true }
-}
-
-func twoWithoutEffect() func(*autopilot.Case) {
-	return cases.Both(cases.Changed(2*time.Hour, "94.0"), cases.Changed(60*time.Hour, "97.0"))
 }

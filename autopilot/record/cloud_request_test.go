@@ -24,7 +24,7 @@ func TestFollowUpEndsAChangeByItsJob(t *testing.T) {
 	job := func(j autopilot.Job) func(*autopilot.Case) {
 		return func(c *autopilot.Case) { c.Jobs = map[string]autopilot.Job{"j1": j} }
 	}
-	done, running, unknown := job(autopilot.Job{State: autopilot.JobDone}), job(autopilot.Job{}), job(autopilot.Job{State: autopilot.JobUnknown})
+	done, running := job(autopilot.Job{State: autopilot.JobDone}), job(autopilot.Job{})
 	for name, tc := range map[string]struct {
 		alter   func(*autopilot.Case)
 		outcome v1alpha1.Outcome // empty if the change continues
@@ -39,7 +39,6 @@ func TestFollowUpEndsAChangeByItsJob(t *testing.T) {
 		"done, and the list of instances is older": {
 			job(autopilot.Job{State: autopilot.JobDone, EndTime: cases.Noon().Add(-time.Minute)}), "", ""},
 		"job has failed":                       {job(autopilot.Job{State: autopilot.JobFailed, Message: "no disk"}), v1alpha1.OutcomeFailed, "JobFailed"},
-		"unknown":                              {unknown, "", ""},
 		"nothing happens for 15 minutes":       {jobSince(15 * time.Minute), v1alpha1.OutcomeFailed, "Stalled"},
 		"STORAGE FULL for 15 minutes":          {cases.Both(jobSince(15*time.Minute), cases.InStatus(autopilot.StatusStorageFull)), v1alpha1.OutcomeFailed, "Stalled"},
 		"without an effect, and STORAGE FULL":  {cases.Both(cases.InStatus(autopilot.StatusStorageFull), done), v1alpha1.OutcomeFailed, "JobFailed"},

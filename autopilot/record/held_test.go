@@ -45,7 +45,6 @@ func TestHeldChangeHasTheReasonOfTheLastDecisionAndKeepsItsTime(t *testing.T) {
 		"API server refuses the patch": {full, nil, &Answer{Reason: autopilot.ReasonRefused, Message: "no"},
 			autopilot.ReasonRefused, 0},
 		"patch reverted at once":   {full, nil, &Answer{Reason: autopilot.ReasonContested}, autopilot.ReasonContested, 0},
-		"patch has no answer":      {full, nil, nil, autopilot.ReasonAlarmInForce, 0},
 		"a guard stops the growth": {full, cases.Steps(10, 100), nil, autopilot.ReasonCapReached, 0},
 		"a guard stops a held growth": {full, cases.Both(before, cases.Steps(10, 100)), nil,
 			autopilot.ReasonCapReached, 20 * time.Minute},

@@ -46,19 +46,6 @@ func TestSummarizeNamesTheLastChangeAndDecision(t *testing.T) {
 	}
 }
 
-func TestOutcomeUpdatesTheSummary(t *testing.T) {
-	c, v := decided(cases.Quiet(cases.StorageAt(93)))
-	done := c.Status
-	want := v1alpha1.Summary{Volume: "100 GB", LastChange: v.Change.From + " → " + v.Change.To + " GB, in progress", LastDecision: "AlarmInForce (storage)"}
-	if done.Summary != want {
-		t.Errorf("%+v, want %+v", done.Summary, want)
-	}
-	done.Changes = nil
-	if SetOff(&done, string(autopilot.ReasonNotEnabled), "The mode is Off", 1, cases.Noon()); done.Summary.LastChange != "" {
-		t.Errorf("turned off: %+v", done.Summary)
-	}
-}
-
 func TestReadyFollowsArmedAndTheLastCheck(t *testing.T) {
 	for _, test := range []struct {
 		name       string
