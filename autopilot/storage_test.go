@@ -105,6 +105,7 @@ func TestNewSizeFollowsUsedSpaceStepAndCap(t *testing.T) {
 		{"read-only at 500 GB needs to come down to 87 %", 500, 97.5, 10, 4000, 90, 570, true},
 		{"read-only at 92 %", 200, 92, 10, 4000, 90, 220, true},
 		{"below the threshold", 40, 70, 10, 4000, 90, 40, false},
+		{"below the threshold, and read-only", 160, 88, 10, 4000, 90, 170, true},
 		{"writable, although it was read-only", 200, 87, 10, 4000, 90, 200, true},
 		{"the last step is clamped", 100, 92, 50, 120, 90, 120, false},
 		{"at the cap", 100, 99, 10, 100, 90, 100, true},

@@ -274,6 +274,19 @@ func TestRoundReturnsWhenToCheckAgain(t *testing.T) {
 	})
 }
 
+// An Rds may have news all the time. Only a sweep reads the used space of a database without an alarm.
+func TestSweepReadsTheUsedSpaceBesideNews(t *testing.T) {
+	whenArmed(t, func(t *testing.T, w *world, c *Controller) {
+		w.usedGB = 95
+		c.decideMarks.setNews(database)
+		c.decideMarks.setSweep(database, w.now)
+		w.mustDecide(c)
+		if w.rap().Status.OverThresholdSince == nil {
+			t.Error("the used space was not read")
+		}
+	})
+}
+
 func TestSizesOfAFlavorAreReadAfterStorageHasGrown(t *testing.T) {
 	level.InBubble(t, func(t *testing.T) {
 		w := newWorld(t)

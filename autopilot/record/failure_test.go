@@ -164,6 +164,22 @@ func TestFlavorThatIsTakenBackLateIsContestedForSevenDays(t *testing.T) {
 	}
 }
 
+func TestContestedFollowsTheFlavorThatTheRdsRequests(t *testing.T) {
+	const former, ours, larger = "rds.mysql.n1.xlarge.4", "rds.mysql.n1.2xlarge.4", "rds.mysql.n1.4xlarge.4"
+	l := &loop{Case: cases.Quiet()}
+	cases.Changed(2*time.Hour, "99.0")(&l.Case)
+	for _, wanted := range []string{former, ours, former, larger} {
+		l.Wanted.Flavor = wanted
+		for range 2 {
+			l.round(t)
+			c := condition(t, l.Status, v1alpha1.ConditionContested)
+			if isContested := c.Status == metav1.ConditionTrue; isContested != (wanted == former) {
+				t.Errorf("%s: %+v", wanted, c)
+			}
+		}
+	}
+}
+
 func TestRefusedPatchIsReportedAndRetried(t *testing.T) {
 	refuses := true
 	l := &loop{Case: cases.Quiet(cases.StorageAt(93)), took: 3 * time.Second}

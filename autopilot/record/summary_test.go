@@ -36,6 +36,7 @@ func TestSummarizeNamesTheLastChangeAndDecision(t *testing.T) {
 		{"refused", v1alpha1.Status{Changes: []v1alpha1.Change{refused, grown}}, v1alpha1.Summary{LastChange: "40 → 50 GB"}},
 		{"decided", v1alpha1.Status{Decisions: []v1alpha1.DecisionRecord{{Reason: "CapReached", Metric: v1alpha1.MetricStorage}, {Reason: "NoData", Metric: v1alpha1.MetricCPU}}},
 			v1alpha1.Summary{LastDecision: "CapReached (storage)"}},
+		{"without a size", v1alpha1.Status{Instance: &v1alpha1.Instance{}, Used: &v1alpha1.UsedSpace{GB: "41.4"}}, v1alpha1.Summary{}},
 		{"measured", v1alpha1.Status{MaxGB: 200, Instance: &v1alpha1.Instance{VolumeGB: 50}, Used: &v1alpha1.UsedSpace{GB: "41.4"}},
 			v1alpha1.Summary{Volume: "50 GB", Max: "200 GB", Used: "83 %"}},
 	} {

@@ -51,6 +51,9 @@ func TestUntilOpenFollowsTheClockOfTheZone(t *testing.T) {
 			v1alpha1.Window{Start: "01:00", End: "05:00", TimeZone: "Europe/Berlin"}, "2026-11-18T00:00:00+01:00", time.Hour},
 		{"always",
 			v1alpha1.Window{Start: "00:00", End: "00:00", TimeZone: "Europe/Berlin"}, "2026-11-18T00:00:00+01:00", 0},
+		{"zone Local",
+			v1alpha1.Window{Start: "00:00", End: "00:00", TimeZone: "Local"}, "2026-11-18T01:00:00+01:00", Never},
+		{"without a zone", v1alpha1.Window{Start: "00:00", End: "00:00"}, "2026-11-18T01:00:00+01:00", Never},
 	} {
 		if got := UntilOpen(tc.w, at(tc.now)); got != tc.opens {
 			t.Errorf("%s: opens in %s, want %s", tc.name, got, tc.opens)
