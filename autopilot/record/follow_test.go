@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	"github.com/mcsps/rds-autopilot/test/cases"
@@ -96,6 +98,20 @@ func TestActiveSinceStartsAgainAfterAnotherStatus(t *testing.T) {
 	}
 }
 
+// Each failed job restarts the database, so each counts for the budget.
+func TestFailedFlavorsAreNotOneChange(t *testing.T) {
+	c := cases.Quiet()
+	c.Spec.Apply, c.Jobs = v1alpha1.ApplyCloud, map[string]autopilot.Job{"j1": {State: autopilot.JobFailed}}
+	for range 2 {
+		cases.PendingFlavor(time.Minute)(&c)
+		c.Status.Changes[0].JobID, c.Status.Changes[0].StartTime = "j1", new(cases.Ago(time.Minute))
+		c.Status = FollowUp(c).Status
+	}
+	if starts := autopilot.FlavorStarts(c.Status.Changes); len(starts) != 2 {
+		t.Errorf("%d starts of %+v", len(starts), c.Status.Changes)
+	}
+}
+
 // The next step of storage depends on our last growth, and a budget on ten flavors.
 func TestPrependKeepsTheLastOfEachKindAndOurLastGrowth(t *testing.T) {
 	changes := []v1alpha1.Change{cases.GrownVolume("100", "180", time.Hour), cases.GrownVolume("60", "100", 2*time.Hour)}
@@ -139,7 +155,11 @@ func TestOutcomeKeepsStartedChangesAndFoldsEqualDecisions(t *testing.T) {
 		recorded := 0
 		for range 30 {
 			known, v := walked(c)
+			read := known.Status.DeepCopy()
 			done := Outcome(known, v)
+			if diff := cmp.Diff(read.Decisions, known.Status.Decisions); diff != "" {
+				t.Fatalf("the status that was read is modified:\n%s", diff)
+			}
 			c.Status = done.Status
 			recorded += len(done.News)
 			c.Now = c.Now.Add(time.Minute)
