@@ -128,6 +128,7 @@ func TestArmingOnOldAutopilotStartsFromStoredAlarms(t *testing.T) {
 		w := newWorld(t)
 		c := w.process()
 		_, _ = w.decide(c) // creates the RdsAutopilot
+		w.mustDecide(c)    // stores the instance
 		last := w.freezeAutopilots(c)
 		w.settle(w.process())
 		if last == nil || len(last.Status.Alarms.Rules) > 0 || !w.armed() {
