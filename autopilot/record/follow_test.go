@@ -67,13 +67,14 @@ func TestFollowUpClearsTheStatusOfAFormerInstance(t *testing.T) {
 	c.Status.Changes = append(c.Status.Changes, cases.CompletedFlavor(time.Minute))
 	c.Status.Alarms.Rules = []v1alpha1.Rule{{Metric: v1alpha1.MetricStorage, AlarmID: "al1", Dimension: "rds_cluster_id:in01", State: v1alpha1.StateInsufficientData, StateTime: autopilot.Micro(cases.Noon())}}
 	c.Status.Warned = []v1alpha1.Warned{{}}
+	cases.ReadOnly(&c)
 	c.Instance.ID = "another"
 	f := FollowUp(c)
 	s, ended := f.Status, f.Ended
 	if r := s.Alarms.Rules[0]; r != (v1alpha1.Rule{Metric: v1alpha1.MetricStorage, AlarmID: "al1"}) {
 		t.Errorf("rule %+v has values of the former instance", r)
 	}
-	if pendingOf(s) != nil || len(s.Changes) > 1 || len(ended) > 0 || s.Warned != nil { // one is the size that the Rds requests
+	if pendingOf(s) != nil || len(s.Changes) > 1 || len(ended) > 0 || s.Warned != nil || s.ReadOnly != nil { // one is the size that the Rds requests
 		t.Fatalf("kept %+v, ended %+v of the former instance", s.Changes, ended)
 	}
 	if s.Instance.ID != "another" || !s.Instance.ActiveSince.Time.Equal(cases.Noon()) {
