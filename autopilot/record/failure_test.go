@@ -180,6 +180,19 @@ func TestContestedFollowsTheFlavorThatTheRdsRequests(t *testing.T) {
 	}
 }
 
+func TestContestOfASizeEndsWhenTheRdsRequestsOurs(t *testing.T) {
+	l := &loop{Case: cases.Quiet(cases.StorageAt(92))}
+	cases.LostVolume(&l.Case)
+	for _, gb := range []int{100, 110} {
+		l.Wanted.VolumeGB = gb
+		l.round(t)
+		c := condition(t, l.Status, v1alpha1.ConditionContested)
+		if isContested := c.Status == metav1.ConditionTrue; isContested != (gb == 100) {
+			t.Errorf("the Rds requests %d GB: %+v", gb, c)
+		}
+	}
+}
+
 func TestRefusedPatchIsReportedAndRetried(t *testing.T) {
 	refuses := true
 	l := &loop{Case: cases.Quiet(cases.StorageAt(93)), took: 3 * time.Second}
