@@ -37,9 +37,6 @@ func (r *round) disarm(ctx context.Context, off autopilot.Off) error {
 	if isHeld {
 		r.warnHeld(reason, message)
 	}
-	if r.offFor(r.kube.Target(r.key.Namespace, r.key.Name), r.rap) == (autopilot.Off{}) { // turned on again meanwhile
-		r.controller.enqueue(r.key)
-	}
 	return nil
 }
 

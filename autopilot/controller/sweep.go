@@ -41,7 +41,6 @@ func (c *Controller) sweep(ctx context.Context, begin time.Time) (err error) {
 	for k := range keys {
 		c.enqueueForSweep(k, begin)
 	}
-	c.checkTopic()
 	if listErr != nil {
 		return fmt.Errorf("list alarm rules: %w", listErr)
 	}

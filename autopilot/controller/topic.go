@@ -112,7 +112,7 @@ func (c *Controller) ensureTopic(ctx context.Context) (wait time.Duration, err e
 	case next.URN != "" && (next.State != v1alpha1.SubscriptionConfirmed || !on), next.Message != "", err != nil:
 		return wait, err
 	}
-	return 2 * c.options.Sweep, nil // each sweep requests a check, so that this one is rarely needed
+	return c.options.Sweep, nil
 }
 
 // changeTopic creates, repairs or removes the topic, and returns what exists. A panic becomes an error, because arming
