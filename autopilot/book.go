@@ -181,10 +181,10 @@ func (c Case) RevertedSizeWait(lost v1alpha1.Change, e Evidence) time.Duration {
 	return waits[min(max(lost.Count, 1), int32(len(waits)))-1]
 }
 
-// lastFlavor returns our last change of flavor that was in the cloud or may have been.
+// lastFlavor returns our last change of flavor that was in the cloud or may have been. Without an instance there is none.
 func (c Case) lastFlavor() (v1alpha1.Change, bool) {
 	for _, ch := range c.Status.Changes {
-		if _, isStarted := StartOf(ch); ch.Kind == v1alpha1.KindFlavor && isStarted {
+		if _, isStarted := StartOf(ch); ch.Kind == v1alpha1.KindFlavor && isStarted && c.Instance != nil {
 			return ch, true
 		}
 	}

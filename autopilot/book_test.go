@@ -77,3 +77,17 @@ func ended(o v1alpha1.Outcome, r *v1alpha1.Refusal) func(*v1alpha1.Change) {
 		ch.StartTime, ch.Outcome, ch.CompletionTime, ch.Refusal = new(cases.Ago(5*time.Minute)), o, cases.Ago(0), r
 	}
 }
+
+// Without an instance, the engine whose catalogue would answer is not known either.
+func TestNothingIsContestedWithoutAnInstance(t *testing.T) {
+	c := cases.Quiet()
+	cases.Changed(2*time.Hour, "94.0")(&c)
+	c.Wanted.Flavor, c.Catalogue = "rds.mysql.n1.large.2", nil
+	if !c.NeedsCatalogue() {
+		t.Fatal("with an instance, the catalogue says whether the other flavor is smaller")
+	}
+	c.Instance = nil
+	if _, _, ok := c.Contest(); ok || c.NeedsCatalogue() {
+		t.Errorf("contested %t, needs the catalogue %t", ok, c.NeedsCatalogue())
+	}
+}

@@ -5,6 +5,7 @@ package controller
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
@@ -44,11 +45,19 @@ func TestRulesOfADatabaseThatIsOnAreNotRemovedByAnOldCache(t *testing.T) {
 	}
 }
 
-// A list of before the removal would show the rules again, and events need no list.
+// A list of before the removal would show the rules again, and events need no list. It is reported once, although the
+// status is refused at first.
 func TestRulesAreRemovedOnceAndASweepUsesANewerList(t *testing.T) {
 	whenArmed(t, func(t *testing.T, w *world, c *Controller) {
 		begun, already := w.now, len(w.removes)
 		w.setSwitch(new(false))
+		w.statusRefusal, w.now = "denied by policy", w.now.Add(time.Minute)
+		for range 3 {
+			if err := w.arm(c); err == nil {
+				t.Error("the refusal is not returned")
+			}
+		}
+		w.statusRefusal = ""
 		w.settle(c)
 		c.armMarks.setSweep(database, begun)
 		w.must(w.arm(c))

@@ -12,6 +12,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
 
 // Without this, a panic would end the process, and the next leader would repeat it.
@@ -60,6 +62,29 @@ func TestStatusThatCannotBeStoredIsReportedAndStopsTheChange(t *testing.T) {
 		w.advance(5 * time.Minute)
 		if len(w.patches) != 1 {
 			t.Errorf("patches %v, want one", w.patches)
+		}
+	})
+}
+
+// Arming may write the status while a decision waits for the cloud.
+func TestConflictIsRetriedAndIsNoFailure(t *testing.T) {
+	whenArmed(t, func(t *testing.T, w *world, c *Controller) {
+		w.run(c)
+		w.advance(21 * time.Minute)
+		w.raise(v1alpha1.MetricStorage)
+		w.withLock(func() {
+			w.onInstance = func() {
+				w.withLock(func() { w.onInstance = nil })
+				w.writeRap(func(rap *v1alpha1.RdsAutopilot) { rap.Status.ObservedGeneration++ })
+			}
+		})
+		w.changeRds(func(rds *otcv1.Rds) { rds.Status.Status = "ACTIVE" })
+		w.advance(time.Minute)
+		if n := testutil.ToFloat64(c.meters.failed.WithLabelValues(causeKubernetes)); n > 0 || !slices.Equal(w.patches, []string{"110"}) {
+			t.Errorf("%g failed rounds counted, patches %v; want one patch", n, w.patches)
+		}
+		if held := w.rap().Status.Held; len(held) != 1 || held[0].Reason == string(autopilot.ReasonStatusNotStored) {
+			t.Errorf("held %+v", held)
 		}
 	})
 }

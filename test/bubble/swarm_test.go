@@ -82,6 +82,7 @@ func runPlan(t *testing.T, p plan) {
 		for _, o := range p.outages {
 			if w.at() >= o.from && w.at() < o.to {
 				w.disturb(5 * time.Minute)
+				w.mayCall += 5 * int(tick/(30*time.Second)) // the topic and the lists are read again
 			}
 		}
 		for _, d := range w.databases {
