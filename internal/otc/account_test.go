@@ -148,6 +148,12 @@ func TestFindAccountReadsCloudsYAML(t *testing.T) {
 			}
 		})
 	}
+	if err := os.WriteFile(path, []byte("clouds: ["), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := findAccount(lookUp(map[string]string{"OS_CLOUD": "shop"})); err == nil || !strings.Contains(err.Error(), "clouds.yaml") {
+		t.Errorf("a broken file: %v", err)
+	}
 }
 
 func TestCertificatesAreVerifiedUnlessConfiguredOtherwise(t *testing.T) {
