@@ -92,3 +92,12 @@ func TestLadderNamesTheZoneOfASoldOutFlavor(t *testing.T) {
 		}
 	}
 }
+
+func TestResizeListMayHaveCodesWithoutTheSuffixOfTheMode(t *testing.T) {
+	r := Requirements{Offered: []string{"rds.pg.n1.large.4"}}
+	for code, want := range map[string]bool{"rds.pg.n1.large.4.ha": true, "rds.pg.n1.large.4.rr": true, "rds.pg.n1.large.8.ha": false} {
+		if got := r.isOffered(Flavor{Code: code}); got != want {
+			t.Errorf("%s: %t", code, got)
+		}
+	}
+}

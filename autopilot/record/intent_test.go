@@ -104,6 +104,20 @@ func TestFlavorCountsAsStartedIfTheServiceStoppedDuringItsRequest(t *testing.T) 
 	}
 }
 
+// It may have started, so a candidate that is better by now must wait.
+func TestFlavorWithoutAClearAnswerIsTheOnlyOneThatIsRequested(t *testing.T) {
+	for _, reason := range []autopilot.Reason{autopilot.CloudUnreachable, autopilot.ReasonQuotaExceeded} {
+		c := notStarted(cases.PendingFlavor, true)
+		c.Alarms = []autopilot.Alarm{cases.UsageAt(v1alpha1.MetricCPU, 95)}
+		p := &c.Status.Changes[0]
+		p.To, p.Refusal.Reason = "rds.mysql.n1.8xlarge.4", string(reason)
+		v := verdictOf(c)
+		if v.Change == nil || (v.Change.To == p.To) != (reason == autopilot.CloudUnreachable) {
+			t.Errorf("%s: %s was requested, and now %+v", reason, p.To, v.Change)
+		}
+	}
+}
+
 // No request was sent, so the change cannot have started.
 func TestReadThatFailsBeforeTheRequestIsNoUnclearAnswer(t *testing.T) {
 	l := &loop{Case: cases.Quiet(cases.StorageAt(93))}
