@@ -356,6 +356,9 @@ func (w *swarm) apply(e event) {
 	}
 	in := d.instance()
 	w.logf(d.name, "%s (%.2f)", e.what, e.number)
+	if d.databasePlan.drops && w.leader() == nil && slices.Contains([]string{"on", "off", "off and on"}, e.what) {
+		return // nobody may see a value that lasts a second
+	}
 	switch e.what {
 	case "policy":
 		d.touch(2 * time.Hour)

@@ -641,6 +641,11 @@ func (w *swarm) judgeGauges(all []v1alpha1.RdsAutopilot) {
 		return
 	}
 	readOnly, held, conditions := 0, 0, 0
+	for _, d := range w.databases {
+		if !d.exists { // the leader may not have seen that it was deleted
+			readOnly, held, conditions = readOnly+1, held+1, conditions+3
+		}
+	}
 	for _, a := range all {
 		i := slices.IndexFunc(w.databases, func(d *database) bool { return d.name == a.Name })
 		if i < 0 {
