@@ -47,6 +47,7 @@ type database struct {
 	refusedAt     time.Time // when the cloud last refused its operator
 	noOperator    time.Time // until then, the operator does not apply its Rds
 	hasSecond     bool      // another Rds names its instance
+	otherFirst    bool      // and was on while this one was off
 	specGB        int       // the size in the Rds
 	specFlavor    string    // the flavor in the Rds
 	rdsGB         int       // the size that the last person, or the operator, wrote into the Rds
@@ -536,6 +537,23 @@ func (w *swarm) apply(e event) {
 		if d.databasePlan.apply != "Alone" {
 			d.secondObject(time.Duration(1+5*e.number) * time.Hour)
 		}
+	case "other object first":
+		if d.databasePlan.apply == "Alone" || !d.policy().on || d.hasSecond {
+			return
+		}
+		lasts := time.Duration((3 + 9*e.number) * float64(time.Hour))
+		d.secondObject(lasts)
+		d.otherFirst = true
+		d.setSwitch(false)
+		w.later(time.Hour, func() { d.setSwitch(true) })
+		w.later(lasts, func() { d.otherFirst = false })
+	case "jobs hang": // of all databases that begin one within two hours
+		d.w.disturb(2 * time.Hour)
+		set := func(enlarge, resize time.Duration) {
+			w.sim.Configure(func(s *simcloud.Settings) { s.EnlargeDuration, s.ResizeDuration = enlarge, resize })
+		}
+		set(100*day, 100*day)
+		w.later(2*time.Hour, func() { set(w.plan.settings.EnlargeDuration, w.plan.settings.ResizeDuration) })
 	case "operator away": // of this database; for days in a fifth of all cases
 		lasts := time.Duration((1 + 5*e.number) * float64(time.Hour))
 		if e.number > 0.8 {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/mcsps/rds-autopilot/alarms"
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
@@ -87,7 +88,7 @@ func (w *swarm) judgeSecond(x simkube.Write) {
 	}
 	d := w.databases[i]
 	d.mu.Lock()
-	has := d.policy().on && d.policy().spec.Mode == v1alpha1.ModeAuto && time.Since(d.policy().at) > 15*time.Minute // Recommend claims nothing
+	has := !d.otherFirst && d.policy().on && d.policy().spec.Mode == v1alpha1.ModeAuto && time.Since(d.policy().at) > 15*time.Minute // Recommend claims nothing
 	d.mu.Unlock()
 	if has {
 		w.violation(d.name, "the service changes a second Rds, which names the same instance")
@@ -99,6 +100,14 @@ func (w *swarm) judgePatch(d *database, x simkube.Write) {
 	if x.Old == nil {
 		w.violation(d.name, "the service creates an Rds")
 		return
+	}
+	rules := map[string]int{}
+	for _, r := range w.sim.Rules() {
+		_, name, _ := alarms.ParseRuleName(r.Name)
+		rules[name]++
+	}
+	if rules[d.name] == 0 && rules[d.name+"-second"] > 0 {
+		w.violation(d.name, "the service changes the Rds, although a rule of another object watches the instance")
 	}
 	before, after := x.Old.DeepCopy().Object, x.New.DeepCopy().Object
 	for _, o := range []map[string]any{before, after} {
@@ -246,7 +255,7 @@ func (d *database) judgeFlavor(code, where string) {
 			why = append(why, "it is above the caps")
 		case !cpu && !memory:
 			why = append(why, "the load of this flavor was below the thresholds")
-		case !isOpen(s.Window, time.Now()) && !isOpen(s.Window, time.Now().Add(-policyLag)):
+		case !isOpen(s.Window, time.Now().Add(d.w.plan.skew)) && !isOpen(s.Window, time.Now().Add(d.w.plan.skew-policyLag)):
 			why = append(why, "the window is closed")
 		case byOperator && lastDay >= int(s.MaxChangesPerDay):
 			why = append(why, fmt.Sprintf("it has changed %d times in 24 hours", lastDay))
@@ -463,7 +472,7 @@ func (w *swarm) judgeSettled() {
 		}
 	}
 	for _, a := range all {
-		if r := a.Status.ReadOnly; r != nil && r.SinceTime.After(time.Now()) {
+		if r := a.Status.ReadOnly; r != nil && r.SinceTime.After(time.Now().Add(w.plan.skew.Abs())) {
 			w.violation(a.Name, "read-only since %v, in the future", r.SinceTime)
 		}
 	}
@@ -687,7 +696,7 @@ func (d *database) allowCalls() {
 // judgeDay fails if the service made more calls or events on a day than it may need.
 func (w *swarm) judgeDay() {
 	perSweep := 4 + len(w.databases) // the lists and the series, and a repair for each database
-	most := int(day/w.plan.sweep)*perSweep + 200*len(w.databases) + w.mayCall
+	most := int(2*day/w.plan.sweep)*perSweep + 200*len(w.databases) + w.mayCall
 	w.mayCall = 0
 	w.mu.Lock()
 	events, operations, calls := w.events, w.calls, 0

@@ -23,7 +23,9 @@ type plan struct {
 	sweep     time.Duration
 	flavors   int // --max-flavor-changes
 	settings  simcloud.Settings
-	fullWaits bool // the operator changes nothing in STORAGE FULL
+	fullWaits bool          // the operator changes nothing in STORAGE FULL
+	skew      time.Duration // of the service's clock against the cloud's
+	spring    bool          // the run spans the beginning of summer time
 	databases []databasePlan
 	events    []event
 	outages   []outage
@@ -115,6 +117,13 @@ func drawPlan(seed uint64) plan {
 	}
 	for range c.IntN(p.days) {
 		p.outages = append(p.outages, c.outage(total))
+	}
+	later := chooser{rand.New(rand.NewPCG(seed, 2))} // what was added later, so that the rest of a seed stays
+	p.spring, p.skew = later.chance(25), pick[time.Duration](later, 0, 0, 0, 0, 0, 0, 0, 2, -2, 20)*time.Minute
+	for range later.IntN(3) {
+		e := later.event(total, p.databases)
+		e.what = pick(later, "jobs hang", "other object first")
+		p.events = append(p.events, e)
 	}
 	slices.SortStableFunc(p.events, func(a, b event) int { return int(a.at - b.at) })
 	return p

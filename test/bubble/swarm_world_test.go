@@ -13,6 +13,7 @@ import (
 	"maps"
 	"math"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -375,6 +376,12 @@ func (w *swarm) startProcess(i int) *process {
 	of.Allowed = autopilot.Allowed{Apply: v1alpha1.ApplyCloud, Instances: []string{"*/*"}}
 	of.SMNClient, of.MaxMessageAge, of.Recheck = smnClient(w.sim), time.Hour, 30*time.Second
 	of.Sweep, of.MaxFlavorChanges, of.CloudRate = w.plan.sweep, w.plan.flavors, w.plan.rate
+	of.Now = func() time.Time { return time.Now().Add(w.plan.skew) }
+	if flags := w.draw("flags", strconv.Itoa(i)); flags < 30 { // the installation has changed
+		of.Sweep, of.MaxFlavorChanges = w.plan.sweep/2, 1
+	} else if flags < 60 {
+		of.Namespaces = []string{swarmNamespace}
+	}
 	config := w.kube.Config()
 	config.Transport = kubeTransport{p}
 	start := func() bool {
