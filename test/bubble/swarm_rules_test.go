@@ -67,11 +67,11 @@ func largestStep(sizeGB, stepGB int, made []growthMade, now time.Time) int {
 
 // largestSize returns the largest size that a volume may get for that used space.
 func largestSize(sizeGB int, usedGB float64, given, stepGB int, readOnly bool) int {
-	size := sizeGB + stepGB
+	size := (sizeGB + stepGB + 9) / 10 * 10 // the rules differ from 1,000 GB on
 	for size < 4000 && (isOver(size, usedGB, given) || readOnly && max(usedGB, readOnlyAt(sizeGB)) > writableAt(size)) {
 		size += 10
 	}
-	return (size + 9) / 10 * 10
+	return size
 }
 
 // openChange is a change of the service that has no outcome yet.
