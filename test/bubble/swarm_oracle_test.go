@@ -315,10 +315,15 @@ func (d *database) judgeBusy(in simcloud.Instance) {
 	defer d.mu.Unlock()
 	p := d.policy()
 	s := p.spec.Flavor
-	if !p.on || p.spec.Mode != v1alpha1.ModeAuto || s.Window != nil || d.replicaID != "" || in.Status != simcloud.StatusActive || d.capFrom.VCPUs == 0 || d.reported["busy"] {
+	if !p.on || p.spec.Mode != v1alpha1.ModeAuto || d.replicaID != "" || in.Status != simcloud.StatusActive || d.capFrom.VCPUs == 0 || d.reported["busy"] {
 		return
 	}
 	needs := time.Duration(s.Alarm.PeriodSeconds*s.Alarm.Count)*time.Second + d.w.plan.delay + d.w.plan.sweep + time.Hour
+	for before := time.Duration(0); before <= needs; before += 10 * time.Minute {
+		if !isOpen(s.Window, time.Now().Add(-before)) { // a deferred change waits
+			return
+		}
+	}
 	weekly := 0
 	for _, at := range append(slices.Clone(d.starts), d.resizes...) {
 		if weekly++; time.Since(at) > 7*day {
@@ -524,6 +529,13 @@ func (w *swarm) judgeSettled() {
 		if p.on && !isArmed(a) {
 			once("armed", "not armed: %+v", armedCondition(a))
 		}
+		if ready := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionReady); p.on && isArmed(a) && ready.Status != "True" && len(in.SeriesFaults) == 0 &&
+			w.plan.settings.Refuse == nil && time.Since(ready.LastTransitionTime.Time) > settleTime {
+			once("ready", "armed for long, and not ready: %s", ready.Message)
+		}
+		if p.on && p.spec.Mode == v1alpha1.ModeAuto && !meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionLimited) && d.isAtCap(in) {
+			once("not limited", "%.1f of %d GB used at the cap, and not Limited", in.Workload.UsedGB, in.VolumeGB)
+		}
 		if p.on && s.Baseline != nil {
 			d.mu.Lock()
 			if d.base != nil && *d.base != *s.Baseline && d.base.VCPUs != 0 && d.base.VolumeGB != 0 {
@@ -627,6 +639,18 @@ func (d *database) isSettled() bool {
 	return time.Since(d.touched) > settleTime && time.Since(d.policy().at) > settleTime
 }
 
+// isAtCap reports whether the volume has been at its cap and over its threshold for long.
+func (d *database) isAtCap(in simcloud.Instance) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s := d.policy().spec
+	all := d.since(2*time.Hour + d.w.plan.sweep + d.w.plan.delay)
+	return in.Status == simcloud.StatusActive && in.VolumeGB >= d.maxGB(s) && len(in.SeriesFaults) == 0 && d.specGB <= in.VolumeGB &&
+		!slices.ContainsFunc(all, func(t sample) bool {
+			return t.sizeGB != in.VolumeGB || !isOver(t.sizeGB, t.usedGB-1, int(s.Storage.ThresholdPercent))
+		})
+}
+
 // isJustified reports whether the samples of the last hour justify a sign of a full volume or of a busy flavor.
 func (d *database) isJustified(sign string) bool {
 	d.mu.Lock()
@@ -649,7 +673,7 @@ func (w *swarm) judgeGauges(all []v1alpha1.RdsAutopilot) {
 	if p == nil {
 		return
 	}
-	readOnly, held, conditions := 0, 0, 0
+	readOnly, held, conditions, surely := 0, 0, 0, 0
 	for _, d := range w.databases {
 		if !d.exists { // the leader may not have seen that it was deleted
 			readOnly, held, conditions = readOnly+1, held+1, conditions+3
@@ -666,12 +690,19 @@ func (w *swarm) judgeGauges(all []v1alpha1.RdsAutopilot) {
 			continue
 		}
 		conditions += 3
+		if a.Status.ReadOnly != nil && d.policy().on && d.isSettled() {
+			surely++
+		}
 		if d.isJustified("storage") {
 			readOnly, held = readOnly+1, held+1
 		}
 		if d.isJustified("flavor") || a.Status.Deferred != nil {
 			held++
 		}
+	}
+	if got := w.sumOf(p.metrics, "rds_autopilot_read_only"); int(got) < surely && !w.reported["surely"] {
+		w.reported["surely"] = true
+		w.violation("", "rds_autopilot_read_only is %.0f, and the status of %d says it", got, surely)
 	}
 	for name, most := range map[string]int{"rds_autopilot_read_only": readOnly, "rds_autopilot_held_changes": held, "rds_autopilot_conditions": conditions} {
 		if got := w.sumOf(p.metrics, name); int(got) > most && !w.reported[name] {
