@@ -59,6 +59,7 @@ type database struct {
 	gone          bool              // the instance has left the cloud
 	requests      []flavorRequest   // flavors that the service has requested of the cloud
 	starts        []time.Time       // when the cloud began them
+	cutOff        time.Time         // when the service was killed during a request for it, which may count as a start
 	jobsSeen      int               // jobs of the instance that were attributed
 	peoplesFlavor string            // the flavor in the Rds, if somebody else wrote it
 	peopled       time.Time         // when people last changed its size or flavor

@@ -331,7 +331,7 @@ func (d *database) judgeBusy(in simcloud.Instance) {
 		}
 		last = latest(last, at.Add(24*time.Hour))
 	}
-	last = latest(last, d.born, d.touched, p.at, d.peopled.Add(8*day), d.w.began.Add(d.w.refused))
+	last = latest(last, d.cutOff.Add(24*time.Hour+failoverTime), d.born, d.touched, p.at, d.peopled.Add(8*day), d.w.began.Add(d.w.refused))
 	if d.peoplesFlavor != "" && d.peoplesFlavor != in.Flavor && d.hasRds { // people wait for another flavor
 		return
 	}

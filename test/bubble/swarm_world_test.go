@@ -242,6 +242,13 @@ func (p *process) forward(r *http.Request, send func(*http.Request) (*http.Respo
 		p.w.logf("", "a replica is killed at %s %s, applied: %t", r.Method, r.URL.Path, p.applied.Load())
 		p.w.disturb(failoverTime)
 		p.dead.Store(true)
+		for _, d := range p.w.databases {
+			if strings.Contains(r.URL.Path, "/"+d.ID()+"/") {
+				d.mu.Lock()
+				d.cutOff = time.Now()
+				d.mu.Unlock()
+			}
+		}
 		if p.sellsOut.Load() {
 			p.w.sellOut(r)
 		}
