@@ -268,13 +268,17 @@ func (f *fleet) wire(ctx context.Context, config *rest.Config, o app.Options, re
 	if err != nil {
 		return nil, app.Parts{}, err
 	}
+	fail := func(err error) (*k8s.Cluster, app.Parts, error) {
+		kube.Close() // or a goroutine of it would outlive the bubble
+		return nil, app.Parts{}, err
+	}
 	clusterID, err := kube.ClusterID(ctx)
 	if err != nil {
-		return nil, app.Parts{}, err
+		return fail(err)
 	}
 	cloudAPI, err := app.ConnectCloud(ctx, o, reg, false)
 	if err != nil {
-		return nil, app.Parts{}, err
+		return fail(err)
 	}
 	var cluster app.Cluster = kube
 	if event != nil {
@@ -282,7 +286,10 @@ func (f *fleet) wire(ctx context.Context, config *rest.Config, o app.Options, re
 	}
 	parts, err := app.Wire(o, cluster, clusterID, cloudAPI, reg)
 	f.must(err)
-	return kube, parts, parts.Watch(kube)
+	if err := parts.Watch(kube); err != nil {
+		return fail(err)
+	}
+	return kube, parts, nil
 }
 
 // eventHook is a cluster that calls a function with each event and does not send it.
