@@ -243,7 +243,7 @@ func (p *process) forward(r *http.Request, send func(*http.Request) (*http.Respo
 		p.w.disturb(failoverTime)
 		p.dead.Store(true)
 		for _, d := range p.w.databases {
-			if strings.Contains(r.URL.Path, "/"+d.ID()+"/") {
+			if strings.Contains(r.URL.Path, "/"+d.ID()+"/") || strings.HasSuffix(r.URL.Path, "/rdss/"+d.name) {
 				d.mu.Lock()
 				d.cutOff = time.Now()
 				d.mu.Unlock()
