@@ -235,7 +235,7 @@ func (d *database) judgeFlavor(code, where string) {
 		}
 		cpu, memory := false, false
 		for _, t := range d.since(span) {
-			if t.flavor == in.Flavor {
+			if t.flavor == in.Flavor || d.w.plan.skew < 0 { // a clock that is behind makes older data look new
 				cpu = cpu || *s.CPU.Enabled && t.cpu >= float64(s.CPU.ThresholdPercent)-1e-6
 				memory = memory || *s.Memory.Enabled && t.memory >= float64(s.Memory.ThresholdPercent)-1e-6
 			}
