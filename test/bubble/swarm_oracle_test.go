@@ -526,7 +526,7 @@ func (w *swarm) judgeSettled() {
 			w.judgeInactive(a, d, "off")
 		}
 		d.judgeWriters(a)
-		if p.on && !isArmed(a) {
+		if p.on && !isArmed(a) && in.Status != simcloud.StatusModifying { // a job may not end
 			once("armed", "not armed: %+v", armedCondition(a))
 		}
 		if ready := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionReady); p.on && isArmed(a) && ready.Status != "True" && len(in.SeriesFaults) == 0 &&
