@@ -690,7 +690,7 @@ func (w *swarm) judgeGauges(all []v1alpha1.RdsAutopilot) {
 			continue
 		}
 		conditions += 3
-		if a.Status.ReadOnly != nil && d.limitSeen > d.w.plan.sweep+d.w.plan.delay+30*time.Minute {
+		if a.Status.ReadOnly != nil && isArmed(&a) && d.limitSeen > d.w.plan.sweep+d.w.plan.delay+30*time.Minute {
 			surely++
 		}
 		if d.isJustified("storage") {
