@@ -32,7 +32,7 @@ func TestRulesWatchThePrimaryNodeOnceTheInstanceHasNoData(t *testing.T) {
 	const minute, hour = time.Minute, time.Hour
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	rules := func(dimension string) []v1alpha1.Rule { return []v1alpha1.Rule{{AlarmID: "al1", Dimension: dimension}} }
-	silent, atFormer := rules(own), rules(former)
+	atInstance, atFormer := rules(own), rules(former)
 	tests := map[string]struct {
 		active   time.Duration // since when; 0 means never
 		status   string
@@ -42,13 +42,13 @@ func TestRulesWatchThePrimaryNodeOnceTheInstanceHasNoData(t *testing.T) {
 		want     string
 		requests int
 	}{
-		"ok for 30 minutes":           {active: 30 * minute, rules: silent, want: node, requests: 1},
-		"ok for less than 30 minutes": {active: 30*minute - time.Second, rules: silent},
-		"never ACTIVE":                {rules: silent},
-		"full from the beginning":     {status: autopilot.StatusStorageFull, rules: silent, want: node, requests: 1},
+		"ok for 30 minutes":           {active: 30 * minute, rules: atInstance, want: node, requests: 1},
+		"ok for less than 30 minutes": {active: 30*minute - time.Second, rules: atInstance},
+		"never ACTIVE":                {rules: atInstance},
+		"full from the beginning":     {status: autopilot.StatusStorageFull, rules: atInstance, want: node, requests: 1},
 		"rules watch the node":        {active: hour, rules: rules(node), want: node, requests: 1},
 		"failover":                    {active: time.Second, rules: atFormer, want: node, requests: 1},
-		"no answer":                   {active: hour, rules: silent, err: errNoAnswer, requests: 1},
+		"no answer":                   {active: hour, rules: atInstance, err: errNoAnswer, requests: 1},
 		"no answer after a failover":  {active: hour, rules: atFormer, err: errNoAnswer, want: former, requests: 1},
 		"rules of another instance":   {active: hour, rules: rules("rds_instance_id:node-9"), was: "in00"},
 	}

@@ -549,7 +549,7 @@ func (w *swarm) apply(e event) {
 		w.later(time.Hour, func() { d.setSwitch(true) })
 		w.later(lasts, func() { d.otherFirst = false })
 	case "jobs hang": // of all databases that begin one within two hours
-		d.w.disturb(2 * time.Hour)
+		w.disturb(2 * time.Hour)
 		set := func(enlarge, resize time.Duration) {
 			w.sim.Configure(func(s *simcloud.Settings) { s.EnlargeDuration, s.ResizeDuration = enlarge, resize })
 		}
