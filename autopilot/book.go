@@ -16,8 +16,7 @@ import (
 const (
 	// ContestSpan is how long after our change a smaller flavor of another writer counts as a contest.
 	ContestSpan = 24 * time.Hour
-	// ContestKept is how long a contest prevents changes of flavor, so that two tools do not restart a database in
-	// turn.
+	// ContestKept is how long a contest prevents changes of flavor, so that no two tools restart a database in turn.
 	ContestKept = 7 * 24 * time.Hour
 	// episodeSpan is how long a rewritten rule may take to be in alarm again: five periods, delayed data and a reserve.
 	episodeSpan = time.Hour
@@ -67,12 +66,17 @@ func HoldsPlace(changes []v1alpha1.Change, now time.Time) bool {
 
 // LastDecided returns our last change of that kind, whatever became of it.
 func LastDecided(changes []v1alpha1.Change, kind v1alpha1.ChangeKind) (last v1alpha1.Change, ok bool) {
-	for _, ch := range changes {
-		if ch.Kind == kind && ch.IsDecided() {
-			return ch, true
-		}
+	i := slices.IndexFunc(changes, func(ch v1alpha1.Change) bool { return ch.Kind == kind && ch.IsDecided() })
+	if i < 0 {
+		return last, false
 	}
-	return last, false
+	return changes[i], true
+}
+
+// IsOurs reports whether the Rds requests our last change or, if it has not requested that yet, the candidate before.
+func IsOurs(changes []v1alpha1.Change, kind v1alpha1.ChangeKind, wanted string) bool {
+	last, ok := LastDecided(changes, kind)
+	return ok && (last.To == wanted || last.RequestTime == nil && last.Replaces == wanted)
 }
 
 // LastRefusal returns the refusal of our last change of that kind that prevents another request, and the change. The

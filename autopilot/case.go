@@ -7,6 +7,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/mcsps/rds-autopilot/flavors"
@@ -71,13 +72,16 @@ type Wanted struct {
 	Flavor   string
 }
 
-// Matches reports whether the spec already requests the size or flavor of a change.
-func (w Wanted) Matches(ch v1alpha1.Change) bool {
-	if ch.Kind == v1alpha1.KindFlavor {
-		return w.Flavor == ch.To
+// Of returns the size in GB or the flavor that the spec requests.
+func (w Wanted) Of(kind v1alpha1.ChangeKind) string {
+	if kind == v1alpha1.KindFlavor {
+		return w.Flavor
 	}
-	return w.VolumeGB == Gigabytes(ch.To)
+	return strconv.Itoa(w.VolumeGB)
 }
+
+// Matches reports whether the spec already requests the size or flavor of a change.
+func (w Wanted) Matches(ch v1alpha1.Change) bool { return w.Of(ch.Kind) == ch.To }
 
 // Includes reports whether the spec already requests the flavor of a change, or at least its size.
 func (w Wanted) Includes(ch v1alpha1.Change) bool {

@@ -89,7 +89,7 @@ func familyText(c autopilot.Case, isListed bool) string {
 func checkOtherFlavor(w *walk, _ *change) answer {
 	c := *w.c
 	has, wanted := c.Instance.Flavor, c.Wanted.Flavor
-	if wanted == has || isOurs(c.Status.Changes, flavor, wanted) {
+	if wanted == has || autopilot.IsOurs(c.Status.Changes, flavor, wanted) {
 		return answer{}
 	}
 	if since, stalled := stalledRequest(c, flavor); stalled {
@@ -99,12 +99,6 @@ func checkOtherFlavor(w *walk, _ *change) answer {
 	}
 	return no(autopilot.ReasonChangePending, c.Recheck,
 		"The Rds requests %s and the cloud still has %s. That change comes first", wanted, has)
-}
-
-// isOurs reports whether a size or flavor that the Rds requests is that of our last change of the kind.
-func isOurs(changes []v1alpha1.Change, kind v1alpha1.ChangeKind, wanted string) bool {
-	last, ok := autopilot.LastDecided(changes, kind)
-	return ok && last.To == wanted && last.By == v1alpha1.ByAutopilot
 }
 
 // checkFlavorsKnown demands everything from which a larger flavor is chosen.

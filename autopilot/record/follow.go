@@ -152,9 +152,10 @@ func isRequestOfOther(ch v1alpha1.Change) bool { return ch.IsPending() && !ch.Is
 func setRequestsOfOthers(c autopilot.Case, s *v1alpha1.Status) {
 	known := slices.Clone(s.Changes)
 	s.Changes = slices.DeleteFunc(slices.Clone(s.Changes), isRequestOfOther)
-	request := func(kind v1alpha1.ChangeKind, from, to string) {
-		if last, ok := autopilot.LastDecided(s.Changes, kind); ok && last.To == to {
-			return // ours
+	request := func(kind v1alpha1.ChangeKind, from string) {
+		to := c.Wanted.Of(kind)
+		if autopilot.IsOurs(s.Changes, kind, to) {
+			return
 		}
 		since := autopilot.Micro(c.Now)
 		for _, ch := range known {
@@ -165,10 +166,10 @@ func setRequestsOfOthers(c autopilot.Case, s *v1alpha1.Status) {
 		s.Changes = prepend(s.Changes, v1alpha1.Change{Kind: kind, By: v1alpha1.ByOther, From: from, To: to, RequestTime: since})
 	}
 	if c.Instance.VolumeGB > 0 && c.Wanted.VolumeGB > c.Instance.VolumeGB {
-		request(v1alpha1.KindVolume, strconv.Itoa(c.Instance.VolumeGB), strconv.Itoa(c.Wanted.VolumeGB))
+		request(v1alpha1.KindVolume, strconv.Itoa(c.Instance.VolumeGB))
 	}
 	if c.Wanted.Flavor != "" && c.Wanted.Flavor != c.Instance.Flavor {
-		request(v1alpha1.KindFlavor, c.Instance.Flavor, c.Wanted.Flavor)
+		request(v1alpha1.KindFlavor, c.Instance.Flavor)
 	}
 }
 

@@ -3,6 +3,7 @@
 package record
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -131,5 +132,33 @@ func TestReadThatFailsBeforeTheRequestIsNoUnclearAnswer(t *testing.T) {
 	}
 	if p := pendingOf(l.Status); p == nil || p.Refusal != nil {
 		t.Errorf("pending %+v", p)
+	}
+}
+
+// Otherwise the request of the first candidate, which the Rds still has, would look like one of another writer.
+func TestServiceMayStopBeforeTheRdsRequestsAnotherCandidate(t *testing.T) {
+	for _, kind := range []v1alpha1.ChangeKind{v1alpha1.KindVolume, v1alpha1.KindFlavor} {
+		c, alarm := notStarted(cases.PendingFlavor, false), cases.UsageAt(v1alpha1.MetricCPU, 95)
+		if kind == v1alpha1.KindVolume {
+			c, alarm = notStarted(cases.PendingVolume, false), cases.StorageAt(115)
+		} else {
+			c.Wanted.Flavor, c.Status.Changes[0].To = "sold-out-now", "sold-out-now"
+		}
+		first := c.Wanted.Of(kind)
+		next := func(alarms ...autopilot.Alarm) autopilot.Verdict {
+			c.Alarms, c.Status = alarms, FollowUp(c).Status
+			v := verdictOf(c)
+			c.Status = Outcome(c, v).Status
+			return v
+		}
+		for _, alarms := range [][]autopilot.Alarm{{alarm}, {alarm}, nil, {alarm}} { // nothing is patched in between
+			v := next(alarms...)
+			if isDecided := v.Change != nil && v.Change.To != first && v.Change.By == v1alpha1.ByAutopilot; isDecided != (alarms != nil) {
+				t.Errorf("%s with %d alarms: change %+v, decisions %+v", kind, len(alarms), v.Change, v.Decisions)
+			}
+			if i := slices.IndexFunc(c.Status.Changes, isRequestOfOther); i >= 0 {
+				t.Errorf("%s with %d alarms: our request counts as another writer's: %+v", kind, len(alarms), c.Status.Changes[i])
+			}
+		}
 	}
 }

@@ -79,6 +79,10 @@ type Change struct {
 	From string `json:"from"`
 	// to is the requested size in GB, or the code of the requested flavor.
 	To string `json:"to"`
+	// replaces is the earlier candidate that the Rds requested at the decision. It does not count as another writer's
+	// until the Rds requests this one.
+	// +optional
+	Replaces string `json:"replaces,omitempty"`
 	// metrics are the metrics whose alarms led to the change.
 	// +listType=atomic
 	// +optional
