@@ -22,12 +22,6 @@ type Allowed struct {
 	OwnNamespace string
 }
 
-// InOwn returns the limits of a service in that namespace.
-func (a Allowed) InOwn(namespace string) Allowed {
-	a.OwnNamespace = namespace
-	return a
-}
-
 func (a Allowed) isRehearsal(t *Target, spec v1alpha1.Spec) bool {
 	return a.OwnNamespace != "" && t.Namespace == a.OwnNamespace && spec.Mode == v1alpha1.ModeRecommend
 }

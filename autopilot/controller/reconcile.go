@@ -64,7 +64,7 @@ func (c *Controller) reconcile(ctx context.Context, key Key) (requeueAfter time.
 			c.decideMarks.restore(key, taken, r.notBefore, err)
 		}
 		if errors.Is(err, autopilot.ErrConflict) {
-			c.setStale(key)
+			c.remember(key, func(m *memory) { m.stale = true })
 		}
 	}()
 	if ok && c.takeStale(key) {
@@ -95,12 +95,8 @@ func (c *Controller) reconcile(ctx context.Context, key Key) (requeueAfter time.
 	return r.reconcileEnabled(ctx)
 }
 
-// setStale lets the next round read the RdsAutopilot from the API server. In a storm the watch lags by seconds, and
-// each retry with the old cache would be another conflict.
-func (c *Controller) setStale(key Key) {
-	c.remember(key, func(m *memory) { m.stale = true })
-}
-
+// takeStale reports whether the last round ended in a conflict. In a storm the watch lags by seconds, and each retry with
+// the old cache would be another conflict.
 func (c *Controller) takeStale(key Key) (was bool) {
 	c.remember(key, func(m *memory) { was, m.stale = m.stale, false })
 	return was

@@ -70,7 +70,7 @@ func changeFlavor(c autopilot.Case, alarms []autopilot.Alarm) autopilot.Decision
 	next, _ := flavors.Next(flavors.Ladder(c.Catalogue, required))
 	d := newDecision(c, alarms[0])
 	d.Action, d.Reason = autopilot.ActionChangeFlavor, autopilot.ReasonAlarmInForce
-	d.From, d.To = c.Instance.Flavor, next.Code
+	d.To = next.Code
 	d.Message = fmt.Sprintf("Flavor %s (%d vCPUs, %d GB) → %s (%d vCPUs, %d GB): %s", c.Instance.Flavor,
 		required.Current.VCPUs, required.Current.MemoryGB, next.Code, next.VCPUs, next.MemoryGB, usageText(c.Spec, alarms)) +
 		familyText(c, isListed)

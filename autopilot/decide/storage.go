@@ -38,7 +38,7 @@ func growVolume(c autopilot.Case, a autopilot.Alarm) autopilot.Decision {
 	g, has := growthOf(c, a), c.Instance.VolumeGB
 	d := newDecision(c, a)
 	d.Action, d.Reason = autopilot.ActionGrowVolume, autopilot.ReasonAlarmInForce
-	d.From, d.To = strconv.Itoa(has), strconv.Itoa(g.to)
+	d.To = strconv.Itoa(g.to)
 	d.Message = fmt.Sprintf("Storage %d → %d GB: %s %% used, alarm at %d %%", has, g.to, d.ValueText(),
 		autopilot.Threshold(has, int(c.Spec.Storage.ThresholdPercent)))
 	if g.isOther() {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -169,15 +170,7 @@ func (w *walk) act(ch change) autopilot.Decision {
 }
 
 func (w *walk) stop(ch change, ans answer) {
-	d := newDecision(*w.c, ch.alarms[0])
-	switch {
-	case w.c.Instance == nil:
-	case ch.kind == volume:
-		d.From = fmt.Sprint(w.c.Instance.VolumeGB)
-	default:
-		d.From = w.c.Instance.Flavor
-	}
-	d = ans.on(d)
+	d := ans.on(newDecision(*w.c, ch.alarms[0]))
 	w.addForEach(d, ch.alarms)
 	switch d.Reason {
 	case autopilot.ReasonOutsideWindow:
@@ -227,8 +220,15 @@ func (a answer) on(d autopilot.Decision) autopilot.Decision {
 // volume.
 func newDecision(c autopilot.Case, a autopilot.Alarm) autopilot.Decision {
 	d := forAlarm(c, autopilot.Decision{Time: c.Now, Action: autopilot.ActionNone}, a)
-	if autopilot.Row(a.Metric).InGB() && c.Instance != nil && c.Instance.VolumeGB > 0 && a.Evidence.Present() {
-		d.Evidence.Percent = 100 * a.Evidence.UsedGB / float64(c.Instance.VolumeGB)
+	switch {
+	case c.Instance == nil:
+	case autopilot.HelpedBy(a.Metric) == flavor:
+		d.From = c.Instance.Flavor
+	default:
+		d.From = strconv.Itoa(c.Instance.VolumeGB)
+		if c.Instance.VolumeGB > 0 && a.Evidence.Present() {
+			d.Evidence.Percent = 100 * a.Evidence.UsedGB / float64(c.Instance.VolumeGB)
+		}
 	}
 	return d
 }

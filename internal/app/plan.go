@@ -42,7 +42,7 @@ func Plan(ctx context.Context, config *rest.Config, o Options, namespace, name s
 	starting, started := context.WithTimeout(ctx, startLimit)
 	defer started()
 	if own, err := o.ownNamespace(); err == nil {
-		o.Allowed = o.Allowed.InOwn(own)
+		o.Allowed.OwnNamespace = own
 	}
 	o.Namespaces, o.LeaseNamespace = []string{namespace}, namespace // the caller may have the right to read only this one
 	kube, err := ConnectKube(starting, config, o)

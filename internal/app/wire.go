@@ -45,6 +45,7 @@ func Wire(o Options, kube Cluster, clusterID string, api *otc.Cloud, reg prometh
 	if err != nil {
 		return Parts{}, err
 	}
+	o.Allowed.OwnNamespace = own
 	receiver, err := newReceiver(o, kube, api, alarms.TopicName(clusterID, own), reg)
 	if err != nil {
 		return Parts{}, err
@@ -57,7 +58,7 @@ func Wire(o Options, kube Cluster, clusterID string, api *otc.Cloud, reg prometh
 		Receiver: receiver,
 		Controller: controller.New(controller.Options{
 			Kube: kube, Cloud: openTelekomCloud{api, arming},
-			Mode: o.Mode, Allowed: o.Allowed.InOwn(own), Sweep: o.Sweep, Recheck: o.Recheck, MaxFlavorChanges: o.MaxFlavorChanges,
+			Mode: o.Mode, Allowed: o.Allowed, Sweep: o.Sweep, Recheck: o.Recheck, MaxFlavorChanges: o.MaxFlavorChanges,
 			Log: o.Log, Reg: reg, Now: o.Now, Chance: o.Chance,
 		}),
 	}, nil
