@@ -163,7 +163,8 @@ func TestReadOnlyLastsUntilANewerMeasurementShowsTheDatabaseWritable(t *testing.
 	grownFrom := func(from string, age time.Duration) func(*autopilot.Case) {
 		return func(c *autopilot.Case) {
 			c.Status.Changes = []v1alpha1.Change{{Kind: v1alpha1.KindVolume, By: v1alpha1.ByAutopilot, From: from, To: "100",
-				Outcome: v1alpha1.OutcomeCompleted, CompletionTime: cases.Ago(age)}}
+				Outcome: v1alpha1.OutcomeCompleted, DecisionTime: new(cases.Ago(age + 10*time.Minute)), StartTime: new(cases.Ago(age + 10*time.Minute)),
+				CompletionTime: cases.Ago(age)}}
 		}
 	}
 	measured := func(usedGB float64, age time.Duration) autopilot.Evidence {

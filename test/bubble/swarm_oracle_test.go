@@ -161,7 +161,7 @@ func (d *database) judgeVolume(to int, where string) {
 	used, readOnly, size := 0.0, false, in.VolumeGB
 	for _, t := range recent {
 		used, readOnly = max(used, t.usedGB), readOnly || t.seemsReadOnly
-		if time.Since(t.at) < 10*time.Minute { // the service may not know of the latest growth yet
+		if time.Since(t.at) < 10*time.Minute || d.w.calm() < evidence { // the service may not know of the latest growth
 			size = min(size, t.sizeGB)
 		}
 	}
@@ -438,8 +438,15 @@ func (d *database) judgeReadOnly() {
 	p := d.policy()
 	free := p.on && p.spec.Mode == v1alpha1.ModeAuto && in.VolumeGB < d.maxGB(p.spec) && in.VolumeGB < 4000 && time.Now().After(d.touched) && !d.w.plan.settings.RefuseEnlargeWhenFull &&
 		(!d.w.plan.fullWaits || p.spec.Apply == v1alpha1.ApplyCloud)
+	atLimit := time.Duration(0)
+	for _, t := range d.since(4 * time.Hour) {
+		if t.readOnly && t.usedGB >= readOnlyAt(t.sizeGB)-1e-6 {
+			atLimit += tick
+		}
+	}
+	isHidden := d.w.plan.settings.HideStorageFull && atLimit < d.w.plan.delay+5*time.Minute // grown before a value showed it
 	switch {
-	case !in.ReadOnly || !free || in.FailingJobs > 0:
+	case !in.ReadOnly || !free || in.FailingJobs > 0 || isHidden:
 		d.readOnlyFor = 0
 	case in.Status == simcloud.StatusModifying: // the cloud refuses another change
 	case d.w.calm() > 15*time.Minute:
@@ -454,7 +461,7 @@ func (d *database) judgeReadOnly() {
 // judgeEvent judges what the service reports at once.
 func (w *swarm) judgeEvent(name string, e autopilot.Event) {
 	i := slices.IndexFunc(w.databases, func(d *database) bool { return d.name == name })
-	if i < 0 || e.Reason != "ReadOnly" {
+	if i < 0 || e.Reason != "ReadOnly" || w.plan.skew > 5*time.Minute { // such a clock mistakes the size at the time of a value
 		return
 	}
 	d := w.databases[i]
