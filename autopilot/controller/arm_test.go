@@ -65,6 +65,22 @@ func TestLastExplicitSwitchIsEffectiveAfterTheFieldIsDropped(t *testing.T) {
 			}
 		})
 	}
+	inBubble(t, "an event of the RdsAutopilot is late", func(t *testing.T) {
+		w := newWorld(t)
+		w.setSwitch(on)
+		c := w.process()
+		w.settle(c)
+		former := w.rap()
+		w.setSwitch(off)
+		w.settle(c)
+		w.setSwitch(on)
+		w.setSwitch(nil)
+		c.AutopilotChanged(former, former)
+		w.settle(c)
+		if !w.armed() {
+			t.Error("the last value was true, and the alarms are not armed")
+		}
+	})
 	inBubble(t, "RdsAutopilot deleted afterwards", func(t *testing.T) {
 		w := newWorld(t)
 		c := w.process()

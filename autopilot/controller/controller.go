@@ -133,7 +133,9 @@ func (c *Controller) AutopilotChanged(old, now *v1alpha1.RdsAutopilot) {
 		return
 	}
 	key := Key{now.Namespace, now.Name}
-	c.switches.stored(key, now.Status.Switch)
+	if old == nil || old.Status.Switch != now.Status.Switch { // an event without news may be older than the last switch
+		c.switches.stored(key, now.Status.Switch)
+	}
 	if ownWriteOnly(old, now) {
 		return
 	}

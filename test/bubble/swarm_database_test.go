@@ -46,6 +46,7 @@ type database struct {
 	hasRds        bool
 	refusedAt     time.Time // when the cloud last refused its operator
 	noOperator    time.Time // until then, the operator does not apply its Rds
+	faultsEnd     time.Time // until then, a series of its is faulty
 	hasSecond     bool      // another Rds names its instance
 	otherFirst    bool      // and was on while this one was off
 	specGB        int       // the size in the Rds
@@ -603,6 +604,9 @@ func (d *database) breakSeries(number float64) {
 	d.w.logf(d.name, "series %q: %s", metric, text(f))
 	id := d.ID()
 	d.w.must(d.w.sim.ChangeInstance(id, func(in *simcloud.Instance) { in.SeriesFaults = map[string]simcloud.SeriesFault{metric: f} }))
+	d.mu.Lock()
+	d.faultsEnd = time.Now().Add(3 * time.Hour)
+	d.mu.Unlock()
 	time.AfterFunc(3*time.Hour, func() { _ = d.w.sim.ChangeInstance(id, func(in *simcloud.Instance) { in.SeriesFaults = nil }) })
 }
 

@@ -514,7 +514,7 @@ func (w *swarm) judgeSettled() {
 		}
 		in := d.instance()
 		d.mu.Lock()
-		isSettled, p, writable, limitSeen := d.isSettled(), d.policy(), true, d.limitSeen
+		isSettled, p, writable, limitSeen, faultsEnd := d.isSettled(), d.policy(), true, d.limitSeen, d.faultsEnd
 		for _, t := range d.since(settleTime) {
 			writable = writable && !t.seemsReadOnly
 		}
@@ -536,7 +536,7 @@ func (w *swarm) judgeSettled() {
 		if p.on && !isArmed(a) && in.Status != simcloud.StatusModifying { // a job may not end
 			once("armed", "not armed: %+v", armedCondition(a))
 		}
-		if ready := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionReady); p.on && isArmed(a) && ready.Status != "True" && len(in.SeriesFaults) == 0 &&
+		if ready := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionReady); p.on && isArmed(a) && ready.Status != "True" && time.Since(faultsEnd) > settleTime &&
 			w.plan.settings.Refuse == nil && time.Since(ready.LastTransitionTime.Time) > settleTime {
 			once("ready", "armed for long, and not ready: %s", ready.Message)
 		}
@@ -689,7 +689,7 @@ func (w *swarm) judgeGauges(all []v1alpha1.RdsAutopilot) {
 	for _, a := range all {
 		i := slices.IndexFunc(w.databases, func(d *database) bool { return d.name == a.Name })
 		if i < 0 {
-			readOnly, held, conditions = readOnly+1, held+1, conditions+3 // a second object, which may or may not count
+			readOnly, held, conditions = readOnly+1, held+2, conditions+3 // a second object, which may or may not count
 			continue
 		}
 		d := w.databases[i]
