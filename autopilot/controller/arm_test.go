@@ -211,6 +211,17 @@ func TestAlarmsStayWhenCacheLacksTheRds(t *testing.T) {
 	})
 }
 
+// If arming and deciding judged differently, they would enqueue each other until the watch has caught up.
+func TestAlarmIsActedOnWhenCacheLacksTheRds(t *testing.T) {
+	withAlarm(t, func(t *testing.T, w *world, c *Controller) {
+		c.options.Kube = oldTargets{c.options.Kube, nil}
+		w.mustDecide(c)
+		if w.pending() == nil {
+			t.Error("nothing is requested")
+		}
+	})
+}
+
 // Once autopilot is off, no round decides on the alarm, so the reason must be recorded before.
 func TestAlarmInForceGetsALastDecisionWhenAutopilotIsTurnedOff(t *testing.T) {
 	withAlarm(t, func(t *testing.T, w *world, c *Controller) {

@@ -82,6 +82,9 @@ func (c *Controller) reconcile(ctx context.Context, key Key) (requeueAfter time.
 	if !taken.isSweep || taken.isNews {
 		r.notBefore = r.now.Add(-c.options.Cloud.ListMaxAge())
 	}
+	if err := r.readMissingTarget(ctx); err != nil {
+		return 0, err
+	}
 	if err := r.readPatchedRds(ctx); err != nil {
 		return 0, err
 	}

@@ -371,6 +371,9 @@ func (w *swarm) lastFlavor(but *database) (last time.Time) {
 		if n := len(d.resizes); n > 0 && d != but {
 			last = latest(last, d.resizes[n-1].Add(2*time.Hour))
 		}
+		if d.hasSecond { // which may hold it for two hours, because no operator applies its Rds
+			last = time.Now()
+		}
 		d.mu.Unlock()
 	}
 	return last
