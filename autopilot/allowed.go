@@ -17,8 +17,8 @@ type Allowed struct {
 	// list allows all, but none with Apply: Cloud, because whoever may edit one namespace could then have any instance
 	// of the project changed.
 	Instances []string
-	// OwnNamespace is the namespace of the service. An RdsAutopilot there with mode Recommend may name any instance:
-	// doctor creates one for its rehearsal, and that mode changes nothing. If OwnNamespace is empty, none may.
+	// OwnNamespace is the namespace in which the service runs. There, doctor creates an RdsAutopilot for its rehearsal.
+	// It may name any instance, because its mode is Recommend, which changes nothing. If this is empty, none may.
 	OwnNamespace string
 }
 

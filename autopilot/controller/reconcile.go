@@ -82,10 +82,7 @@ func (c *Controller) reconcile(ctx context.Context, key Key) (requeueAfter time.
 	if !taken.isSweep || taken.isNews {
 		r.notBefore = r.now.Add(-c.options.Cloud.ListMaxAge())
 	}
-	if err := r.readMissingTarget(ctx); err != nil {
-		return 0, err
-	}
-	if err := r.readPatchedRds(ctx); err != nil {
+	if err := r.readCurrentTarget(ctx); err != nil {
 		return 0, err
 	}
 	if err := r.storeSwitch(ctx); err != nil {
@@ -98,17 +95,20 @@ func (c *Controller) reconcile(ctx context.Context, key Key) (requeueAfter time.
 	return r.reconcileEnabled(ctx)
 }
 
-// takeStale reports whether the last round ended in a conflict. In a storm the watch lags by seconds, and each retry with
-// the old cache would be another conflict.
+// takeStale reports, once, whether the last round ended in a conflict. In a storm the watch lags by seconds, and each
+// retry with the old cache would be another conflict.
 func (c *Controller) takeStale(key Key) (was bool) {
 	c.remember(key, func(m *memory) { was, m.stale = m.stale, false })
 	return was
 }
 
-// readPatchedRds reads the Rds from the API server while a change of ours is pending. The cache may still have the
-// Rds as it was before our patch, and the change would look lost.
-func (r *round) readPatchedRds(ctx context.Context) error {
-	if r.target == nil || r.target.NoRds || len(r.rap.Status.PendingChanges()) == 0 {
+// readCurrentTarget reads the Rds from the API server if the cache has none, or while a change of ours is pending. The
+// cache may still have the Rds as it was before our patch, and the change would look lost.
+func (r *round) readCurrentTarget(ctx context.Context) error {
+	if r.target == nil {
+		return r.readMissingTarget(ctx)
+	}
+	if r.target.NoRds || len(r.rap.Status.PendingChanges()) == 0 {
 		return nil
 	}
 	return r.readTarget(ctx)
