@@ -117,16 +117,17 @@ func LastChanged(changes []v1alpha1.Change, kind v1alpha1.ChangeKind) (last time
 	return last, false
 }
 
-// sizeAt returns the size in GB that a volume had at a time of the cloud's clock, given the changes since. A check finds
-// a growth soon after the cloud has made it. In the minutes before that, two sizes are possible: it returns the larger
-// one, because the next value comes within a minute or two. The measurement that led to a growth is from before it.
-func sizeAt(changes []v1alpha1.Change, nowGB int, at time.Time) int {
-	size := nowGB
-	for _, ch := range changes {
+// sizeAt returns the size in GB that the volume had at a time of the cloud's clock. Between the last check that saw the
+// former size and the one that finds a growth, two sizes are possible: it returns the larger one, because the next value
+// comes within a minute or two. The measurement that led to a growth is from before it.
+func (c Case) sizeAt(at time.Time) int {
+	size := c.Instance.VolumeGB
+	for _, ch := range c.Status.Changes {
 		if ch.Kind != v1alpha1.KindVolume || ch.Outcome != v1alpha1.OutcomeCompleted {
 			continue
 		}
-		if at.Add(ClockSkew).Before(ch.CompletionTime.Time) || ch.EvidenceTime != nil && !at.After(ch.EvidenceTime.Time) {
+		isSeen := at.Add(ClockSkew).Before(earlier(ch.CompletionTime.Time, c.FormerSeen))
+		if isSeen || ch.EvidenceTime != nil && !at.After(ch.EvidenceTime.Time) {
 			size = Gigabytes(ch.From)
 		}
 	}

@@ -29,9 +29,10 @@ type Case struct {
 	// IsSweep means that a sweep requested this check. It reads the used space of every database.
 	IsSweep bool
 
-	Instance *Instance      // nil if it is not known, or not in the cloud
-	NodeOf   string         // the instance of the node that has the id in place of an instance's; else empty
-	Claim    v1alpha1.Claim // who manages this instance, by the rules in the cloud
+	Instance   *Instance      // nil if it is not known, or not in the cloud
+	FormerSeen time.Time      // when this process last saw the size before this one; zero if it never did
+	NodeOf     string         // the instance of the node that has the id in place of an instance's; else empty
+	Claim      v1alpha1.Claim // who manages this instance, by the rules in the cloud
 	// NoRds means that there is no Rds to patch. Wanted is what the instance has.
 	NoRds bool
 	// Jobs holds the cloud's jobs for pending changes by id, as far as they could be read. The instance was read after

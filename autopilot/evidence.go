@@ -232,7 +232,7 @@ func (a Alarm) EvidenceFromSignal(c Case) Evidence {
 	}
 	e := Evidence{Time: a.Signal.DatapointTime.Time, Percent: percent}
 	if Row(a.Metric).InGB() { // 0 if the size of the volume is not known
-		e.UsedGB = percent / 100 * float64(sizeAt(c.Status.Changes, c.Instance.VolumeGB, e.Time))
+		e.UsedGB = percent / 100 * float64(c.sizeAt(e.Time))
 	}
 	return e
 }

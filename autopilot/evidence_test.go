@@ -165,6 +165,7 @@ func TestReadOnlyLastsUntilANewerMeasurementShowsTheDatabaseWritable(t *testing.
 			c.Status.Changes = []v1alpha1.Change{{Kind: v1alpha1.KindVolume, By: v1alpha1.ByAutopilot, From: from, To: "100",
 				Outcome: v1alpha1.OutcomeCompleted, DecisionTime: new(cases.Ago(age + 10*time.Minute)), StartTime: new(cases.Ago(age + 10*time.Minute)),
 				CompletionTime: cases.Ago(age)}}
+			c.FormerSeen = cases.Ago(age + 30*time.Second).Time
 		}
 	}
 	measured := func(usedGB float64, age time.Duration) autopilot.Evidence {
@@ -191,7 +192,11 @@ func TestReadOnlyLastsUntilANewerMeasurementShowsTheDatabaseWritable(t *testing.
 		"either size is possible":            {nil, measured(88, time.Minute), grownFrom("90", time.Minute), nil},
 		"a measurement of the future":        {nil, measured(96, -4*time.Minute), nil, readOnlySince(0)},
 		"below the limit of a size long ago": {nil, measured(88, 5*time.Minute), grownFrom("90", time.Hour), nil},
-		"a growth has made it writable":      {nil, measured(78, 5*time.Minute), grownFrom("80", time.Minute), nil},
+		"no check saw the size at that time": {nil, measured(88, 5*time.Minute), func(c *autopilot.Case) {
+			grownFrom("90", time.Minute)(c)
+			c.FormerSeen = cases.Ago(6 * time.Minute).Time
+		}, nil},
+		"a growth has made it writable": {nil, measured(78, 5*time.Minute), grownFrom("80", time.Minute), nil},
 	} {
 		c := cases.Quiet()
 		c.Status.ReadOnly = tc.was
@@ -222,7 +227,7 @@ func TestEvidenceFromSignalUsesTheSizeAtItsTime(t *testing.T) {
 		if tc.evidenceAgo > 0 {
 			growth.EvidenceTime = new(cases.Ago(tc.evidenceAgo))
 		}
-		c.Status.Changes = []v1alpha1.Change{growth}
+		c.Status.Changes, c.FormerSeen = []v1alpha1.Change{growth}, growth.CompletionTime.Time
 		a := cases.Signalled(cases.StorageAt(0), v1alpha1.StateAlarm, 5*time.Minute, "94")
 		if got := a.EvidenceFromSignal(c).UsedGB; got != tc.want {
 			t.Errorf("%s: %g GB used, want %g", name, got, tc.want)

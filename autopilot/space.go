@@ -48,7 +48,7 @@ func (c Case) ReadOnly(e Evidence) *v1alpha1.ReadOnly {
 	}
 	isFull := c.Instance.Status == StatusStorageFull
 	isWritable := e.Present() && writable(c.Instance.VolumeGB, e.UsedGB) // also after a growth since the measurement
-	isAtLimit := e.Present() && readOnlyNow(sizeAt(c.Status.Changes, c.Instance.VolumeGB, e.Time), e.UsedGB)
+	isAtLimit := e.Present() && readOnlyNow(c.sizeAt(e.Time), e.UsedGB)
 	switch {
 	case was == nil && isFull:
 		return &v1alpha1.ReadOnly{SinceTime: *Seconds(c.Now)}

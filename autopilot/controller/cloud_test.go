@@ -23,6 +23,7 @@ type cloudState struct {
 	inst    *autopilot.Instance
 	usedGB  float64
 	cpu     float64
+	delay   time.Duration                   // of the measurements
 	states  map[string]autopilot.AlarmState // of the rules of the database, by id; they bear its mark
 	watched string                          // the instance that the rules watch
 	owners  map[string]string               // other objects that manage an instance, by its id
@@ -78,7 +79,7 @@ func (c cloud) ListMaxAge() time.Duration { return time.Second }
 func (c cloud) Evidence(context.Context, autopilot.Instance, autopilot.EvidenceRequest) (autopilot.Evidence, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return autopilot.Evidence{Time: c.now, Percent: c.cpu, UsedGB: c.usedGB}, nil
+	return autopilot.Evidence{Time: c.now.Add(-c.delay), Percent: c.cpu, UsedGB: c.usedGB}, nil
 }
 
 func (c cloud) WAL(ctx context.Context, _ autopilot.Instance, dimension string) (autopilot.WAL, error) {

@@ -18,6 +18,9 @@ type memory struct {
 	stale   bool                          // the last round ended in a conflict, so the cache may still be old
 	warned  types.UID                     // Rds with an event about the operator's own autopilot
 	lost    map[v1alpha1.Metric]time.Time // begin of the alarm that was counted as lost
+
+	volumeGB         int       // at the last check
+	seen, formerSeen time.Time // when a check last saw this size, and the one before
 }
 
 // remember calls change with the memory of a database, and creates the memory if there is none.

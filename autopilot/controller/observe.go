@@ -33,12 +33,11 @@ type Observer struct {
 // Observe returns the case of a database as the cloud had it at notBefore or later, without alarms. Its instance is nil
 // if the Rds has no id yet or the cloud has no such instance.
 func (o Observer) Observe(ctx context.Context, t *autopilot.Target, a *v1alpha1.RdsAutopilot,
-	notBefore time.Time) (autopilot.Case, error) {
-	c := autopilot.Case{
+	notBefore time.Time) (c autopilot.Case, err error) {
+	c = autopilot.Case{
 		Mode: autopilot.NarrowerMode(a.Spec.Mode, o.Mode), Spec: a.Spec, Generation: a.Generation, Recheck: o.Recheck,
 		Wanted: t.Wanted, NoRds: t.NoRds, Status: a.Status.Copy(),
 	}
-	var err error
 	if c.Instance, err = o.instance(ctx, t.InstanceID, notBefore); err != nil {
 		return c, err
 	}
@@ -46,8 +45,7 @@ func (o Observer) Observe(ctx context.Context, t *autopilot.Target, a *v1alpha1.
 		c.NodeOf, c.Instance = c.Instance.ID, nil
 	}
 	if c.Instance != nil {
-		sized := c.Instance.WithKnownSizes(a.Status.Instance)
-		c.Instance = &sized
+		c.Instance = new(c.Instance.WithKnownSizes(a.Status.Instance))
 		if t.NoRds {
 			c.Wanted = autopilot.Wanted{VolumeGB: c.Instance.VolumeGB, Flavor: c.Instance.Flavor}
 		}
@@ -87,15 +85,10 @@ func (o Observer) instance(ctx context.Context, id string, notBefore time.Time) 
 	return inst, nil
 }
 
-func (r *round) observer() Observer {
-	return Observer{
-		Instances: r.cloud, Claims: r.cloud, Mode: r.options.Mode, Recheck: r.options.Recheck, Now: r.options.Now,
-	}
-}
-
 // observe reads the case of this round, without alarms.
 func (r *round) observe(ctx context.Context) (autopilot.Case, error) {
-	c, err := r.observer().Observe(ctx, r.target, r.rap, r.notBefore)
+	o := Observer{Instances: r.cloud, Claims: r.cloud, Mode: r.options.Mode, Recheck: r.options.Recheck, Now: r.options.Now}
+	c, err := o.Observe(ctx, r.target, r.rap, r.notBefore)
 	if err != nil {
 		return c, err
 	}
@@ -103,6 +96,12 @@ func (r *round) observe(ctx context.Context) (autopilot.Case, error) {
 	if c.Instance == nil {
 		return c, nil
 	}
+	r.controller.remember(r.key, func(m *memory) {
+		if m.volumeGB != c.Instance.VolumeGB {
+			m.volumeGB, m.formerSeen = c.Instance.VolumeGB, m.seen
+		}
+		m.seen, c.FormerSeen = c.Now, m.formerSeen
+	})
 	c.Instance.Replicas = slices.Clone(c.Instance.Replicas)
 	for i := range c.Instance.Replicas {
 		replica := &c.Instance.Replicas[i]

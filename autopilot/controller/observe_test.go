@@ -151,3 +151,26 @@ func TestRulesAreListedAgainOnlyIfASignalContradictsTheList(t *testing.T) {
 		}
 	}
 }
+
+// A value from before a growth belongs to the former size only if a check saw that size after it. Else the growth may be
+// older than the value.
+func TestFormerSizeCountsUntilTheLastCheckThatSawIt(t *testing.T) {
+	for name, isChecked := range map[string]bool{"a check saw the former size after it": true, "no check was made for ten minutes": false} {
+		t.Run(name, func(t *testing.T) {
+			withAlarm(t, func(t *testing.T, w *world, c *Controller) {
+				w.mustDecide(c)
+				w.now = w.now.Add(10 * time.Minute)
+				if isChecked {
+					w.mustDecide(c)
+				}
+				w.now = w.now.Add(time.Minute)
+				w.apply()
+				w.usedGB, w.delay = 96, 4*time.Minute // read-only with 100 GB, and not with 110
+				w.mustDecide(c)
+				if got := w.rap().Status.ReadOnly; (got != nil) != isChecked {
+					t.Errorf("read-only: %+v", got)
+				}
+			})
+		})
+	}
+}
