@@ -44,7 +44,8 @@ type database struct {
 	leftAt        time.Time  // when the instance left the cloud
 	exists        bool       // the RdsAutopilot exists and is not being deleted
 	hasRds        bool
-	refusedAt     time.Time // when the cloud last refused its operator
+	refusedAt     time.Time // when the cloud last refused its operator, or a job of its failed
+	failing       int       // jobs that are still to fail
 	noOperator    time.Time // until then, the operator does not apply its Rds
 	faultsEnd     time.Time // until then, a series of its is faulty
 	hasSecond     bool      // another Rds names its instance
@@ -55,6 +56,7 @@ type database struct {
 	growths       []growthMade
 	resizes       []time.Time       // requests of another flavor
 	resizing      string            // the flavor that the service has requested and the cloud does not have yet
+	ours          string            // the flavor that it last requested
 	intents       []openChange      // as stored
 	left          simcloud.Instance // as it was when it left the cloud
 	gone          bool              // the instance has left the cloud
@@ -63,6 +65,7 @@ type database struct {
 	cutOff        time.Time         // when the service was killed during a request for it, which may count as a start
 	jobsSeen      int               // jobs of the instance that were attributed
 	peoplesFlavor string            // the flavor in the Rds, if somebody else wrote it
+	revertedAt    time.Time         // when somebody replaced the flavor of the service in the Rds by a smaller one, within its day
 	peopled       time.Time         // when people last changed its size or flavor
 	peoples       map[string]bool   // flavors that somebody else has requested
 	touched       time.Time         // until then, the oracle excuses delays, because of what people did
@@ -220,7 +223,9 @@ func (d *database) policyChanged(from v1alpha1.Spec) {
 	if last := d.policy(); len(d.policies) > 0 && last.on == on && reflect.DeepEqual(last.spec, spec) {
 		return
 	}
-	d.policies = append(d.policies, policyAt{time.Now(), spec, on})
+	if d.policies = append(d.policies, policyAt{time.Now(), spec, on}); !on { // what was seen of a former time is forgotten
+		d.limitSeen = 0
+	}
 }
 
 func (d *database) policy() policyAt {
@@ -270,6 +275,10 @@ func (d *database) advance() {
 	calm := d.w.calm()
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if in.FailingJobs < d.failing {
+		d.refusedAt = time.Now()
+	}
+	d.failing = in.FailingJobs
 	switch {
 	case !in.ReadOnly || !d.policy().on:
 		d.limitSeen = 0
@@ -290,8 +299,8 @@ func (d *database) advance() {
 		d.w.logf(d.name, "read-only: %t, %.1f of %d GB used", now.readOnly, now.usedGB, now.sizeGB)
 	}
 	d.sample = append(d.sample, now)
-	if len(d.sample) > 6000 {
-		d.sample = slices.Clone(d.sample[3000:])
+	if most := int(9 * day / tick); len(d.sample) > 2*most { // a deferred change may be a week old
+		d.sample = slices.Clone(d.sample[most:])
 	}
 	if d.resizing == in.Flavor {
 		d.resizing = ""
@@ -660,7 +669,7 @@ func (d *database) replaceInstance() {
 	d.w.must(err)
 	d.mu.Lock()
 	d.id, d.replicaID, d.first, d.sample, d.growths, d.resizes, d.resizing, d.capFrom, d.limitSeen = in.ID, "", in, nil, nil, nil, "", simcloud.Instance{}, 0
-	d.requests, d.starts, d.jobsSeen = nil, nil, 0
+	d.requests, d.starts, d.jobsSeen, d.revertedAt = nil, nil, 0, time.Time{}
 	d.mu.Unlock()
 	if d.databasePlan.apply == "Alone" {
 		d.patchPolicy(map[string]any{"instanceID": in.ID})

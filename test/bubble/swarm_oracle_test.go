@@ -43,7 +43,7 @@ func (w *swarm) admit(x simkube.Write) error {
 		d.exists = x.New.GetDeletionTimestamp() == nil
 		if x.Old == nil { // a new object knows nothing of the former one
 			d.intents, d.growths, d.limitSeen, d.capFrom, d.base = nil, nil, 0, simcloud.Instance{}, nil
-			d.starts, d.born = nil, time.Now()
+			d.starts, d.born, d.revertedAt = nil, time.Now(), time.Time{}
 		}
 		d.policyChanged(decodeAs[v1alpha1.RdsAutopilot](w.fleet, x.New).Spec)
 	case x.New.GetKind() == v1alpha1.Kind:
@@ -67,6 +67,7 @@ func (w *swarm) admit(x simkube.Write) error {
 			d.switched = "absent"
 		}
 		spec := decodeAs[otcv1.Rds](w.fleet, x.New).Spec
+		d.noteReverted(spec.FlavorRef)
 		d.peoples[spec.FlavorRef], d.peoplesFlavor = true, spec.FlavorRef
 		d.hasRds = x.New.GetDeletionTimestamp() == nil
 		d.specGB, d.rdsGB, d.specFlavor = int(spec.VolumeSize), int(spec.VolumeSize), spec.FlavorRef
@@ -78,6 +79,22 @@ func (w *swarm) admit(x simkube.Write) error {
 		}
 	}
 	return nil
+}
+
+// noteReverted stores when somebody else replaces the flavor of the service, which the cloud has had for a while, by a
+// smaller one. The caller holds the lock.
+func (d *database) noteReverted(to string) {
+	n := len(d.resizes)
+	if to == d.specFlavor || n == 0 {
+		return
+	}
+	d.revertedAt = time.Time{}
+	isOurs := d.ours == d.specFlavor && time.Since(d.resizes[n-1]) < 18*time.Hour
+	was, is := d.w.flavors[d.specFlavor], d.w.flavors[to]
+	isInCloud := !slices.ContainsFunc(d.since(settleTime), func(t sample) bool { return t.flavor != d.specFlavor })
+	if isOurs && isInCloud && (is.VCPUs < was.VCPUs || is.MemoryGB < was.MemoryGB) {
+		d.revertedAt = time.Now()
+	}
 }
 
 // judgeSecond judges a write of the service to a second Rds of an instance.
@@ -264,7 +281,7 @@ func (d *database) judgeFlavor(code, where string) {
 		case others >= d.w.plan.flavors && (where == "the Rds" || d.databasePlan.apply == "Alone"):
 			why = append(why, fmt.Sprintf("%d other flavors are in progress, and %d are allowed", others, d.w.plan.flavors))
 		default:
-			d.resizes, d.resizing = append(d.resizes, time.Now()), code
+			d.resizes, d.resizing, d.ours = append(d.resizes, time.Now()), code, code
 			return
 		}
 	}
@@ -522,9 +539,6 @@ func (w *swarm) judgeSettled() {
 			writable = writable && !t.seemsReadOnly
 		}
 		d.mu.Unlock()
-		if !isSettled {
-			continue
-		}
 		once := func(what, format string, args ...any) {
 			if !d.reported[what] {
 				d.reported[what] = true
@@ -532,6 +546,15 @@ func (w *swarm) judgeSettled() {
 			}
 		}
 		s := a.Status
+		if d.isReverted() && !meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionContested) {
+			once("not contested", "the flavor of the service was replaced by a smaller one at %v, and not Contested", d.revertedAt)
+		}
+		if c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionProgressing); d.isInProgress(in) && c.Reason == "NoChangePending" { // else a refusal
+			once("not progressing", "the cloud changes it to %s for the service, and not Progressing", d.resizing)
+		}
+		if !isSettled {
+			continue
+		}
 		if !p.on {
 			w.judgeInactive(a, d, "off")
 		}
@@ -543,7 +566,7 @@ func (w *swarm) judgeSettled() {
 			w.plan.settings.Refuse == nil && time.Since(ready.LastTransitionTime.Time) > settleTime {
 			once("ready", "armed for long, and not ready: %s", ready.Message)
 		}
-		if p.on && p.spec.Mode == v1alpha1.ModeAuto && !meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionLimited) && d.isAtCap(in) {
+		if !meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionLimited) && d.isAtCap(in) {
 			once("not limited", "%.1f of %d GB used at the cap, and not Limited", in.Workload.UsedGB, in.VolumeGB)
 		}
 		if p.on && s.Baseline != nil {
@@ -558,10 +581,10 @@ func (w *swarm) judgeSettled() {
 		// The cloud may refuse every change of a full instance.
 		mayStart := in.Status == simcloud.StatusActive && writable && p.on && w.at() > w.refused+time.Hour && time.Since(d.refusedAt) > 2*time.Hour
 		d.mu.Lock()
-		wanted := []string{strconv.Itoa(d.specGB), d.specFlavor}
+		specGB, specFlavor := d.specGB, d.specFlavor
 		d.mu.Unlock()
 		for _, c := range d.stored() {
-			isWanted := p.spec.Apply == v1alpha1.ApplyCloud && slices.Contains(wanted, c.to) // a refused change stays then
+			isWanted := p.spec.Apply == v1alpha1.ApplyCloud && (c.to == specFlavor || c.kind == string(v1alpha1.KindVolume) && autopilot.Gigabytes(c.to) <= specGB) // a refused change stays then
 			if time.Since(c.decided) > 2*time.Hour && mayStart && !isWanted {
 				once("pending", "pending since %v: %s → %s", time.Since(c.decided).Round(time.Minute), c.kind, c.to)
 			}
@@ -587,8 +610,14 @@ func (w *swarm) judgeSettled() {
 		if c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionProgressing); c != nil && c.Status == "True" && time.Since(c.LastTransitionTime.Time) > time.Minute && d.isUnchanged(in) {
 			once("progressing", "Progressing, and the cloud has what the service requested: %s", c.Message)
 		}
-		if left := w.rulesOf(swarmNamespace, d.name); !p.on && len(left) > 0 {
-			once("off", "off, and the cloud has %d rules", len(left))
+		rules := w.rulesOf(swarmNamespace, d.name)
+		if !p.on && len(rules) > 0 {
+			once("off", "off, and the cloud has %d rules", len(rules))
+		}
+		if meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionReady) && p.on && slices.ContainsFunc(autopilot.MetricTable(), func(r autopilot.MetricRow) bool {
+			return r.Enabled(p.spec) && rules[r.Metric].ID == ""
+		}) {
+			once("ready", "Ready, and of its rules the cloud has only %+v", rules)
 		}
 		for _, ch := range s.Changes {
 			if ch.Kind == v1alpha1.KindVolume && ch.By == v1alpha1.ByAutopilot && ch.Outcome == v1alpha1.OutcomeCompleted && autopilot.Gigabytes(ch.To) > in.VolumeGB {
@@ -631,6 +660,30 @@ func (d *database) judgeWriters(a *v1alpha1.RdsAutopilot) {
 	}
 }
 
+// isReverted reports whether somebody else has replaced the flavor of the service by a smaller one in the last days, under
+// the present policy.
+func (d *database) isReverted() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	p, since := d.policy(), time.Since(d.revertedAt)
+	return p.on && p.at.Before(d.revertedAt) && since > settleTime && since < 6*day && !d.hasSecond
+}
+
+// isInProgress reports whether the cloud has been changing the database to the flavor of the service for a while.
+func (d *database) isInProgress(in simcloud.Instance) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.resizing == "" || !d.policy().on {
+		return false
+	}
+	last := d.resizes[len(d.resizes)-1]
+	age := time.Since(last)
+	if d.refusedAt.After(last) { // its job has failed, and another writer repeats it
+		return false
+	}
+	return age > 10*time.Minute && d.specFlavor == d.resizing && time.Since(d.policy().at) > age && d.w.isResizing(in.ID, d.resizing)
+}
+
 // isUnchanged reports whether the cloud has had all that the service requested for a while.
 func (d *database) isUnchanged(in simcloud.Instance) bool {
 	d.mu.Lock()
@@ -649,13 +702,14 @@ func (d *database) isSettled() bool {
 	return time.Since(d.touched) > settleTime && time.Since(d.policy().at) > settleTime
 }
 
-// isAtCap reports whether the volume has been at its cap and over its threshold for long.
+// isAtCap reports whether the volume may grow, and has been at its cap and over its threshold for long.
 func (d *database) isAtCap(in simcloud.Instance) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	s := d.policy().spec
+	p := d.policy()
+	s := p.spec
 	all := d.since(2*time.Hour + d.w.plan.sweep + d.w.plan.delay)
-	return in.Status == simcloud.StatusActive && in.VolumeGB >= d.maxGB(s) && len(in.SeriesFaults) == 0 && d.specGB <= in.VolumeGB &&
+	return p.on && s.Mode == v1alpha1.ModeAuto && d.isSettled() && in.Status == simcloud.StatusActive && in.VolumeGB >= d.maxGB(s) && len(in.SeriesFaults) == 0 && d.specGB <= in.VolumeGB &&
 		!slices.ContainsFunc(all, func(t sample) bool {
 			return t.sizeGB != in.VolumeGB || !isOver(t.sizeGB, t.usedGB-1, int(s.Storage.ThresholdPercent))
 		})
@@ -677,13 +731,14 @@ func (d *database) isJustified(sign string) bool {
 	})
 }
 
-// judgeGauges fails if a gauge of the leader counts more databases than have a reason.
+// judgeGauges fails if a gauge of the leader counts more databases than have a reason, or fewer than surely have one.
 func (w *swarm) judgeGauges(all []v1alpha1.RdsAutopilot) {
 	p := w.leader()
 	if p == nil {
 		return
 	}
-	readOnly, held, conditions, surely := 0, 0, 0, 0
+	readOnly, held, conditions := 0, 0, 0
+	surely := map[string]int{}
 	for _, d := range w.databases {
 		if !d.exists { // the leader may not have seen that it was deleted
 			readOnly, held, conditions = readOnly+1, held+1, conditions+3
@@ -701,7 +756,15 @@ func (w *swarm) judgeGauges(all []v1alpha1.RdsAutopilot) {
 		}
 		conditions += 3
 		if a.Status.ReadOnly != nil && isArmed(&a) && d.limitSeen > d.w.plan.sweep+d.w.plan.delay+30*time.Minute {
-			surely++
+			surely["rds_autopilot_read_only"]++
+		}
+		if isArmed(&a) && d.isAtCap(d.instance()) {
+			surely["rds_autopilot_held_changes"]++
+		}
+		for _, kind := range []string{v1alpha1.ConditionProgressing, v1alpha1.ConditionLimited, v1alpha1.ConditionContested} {
+			if c := meta.FindStatusCondition(a.Status.Conditions, kind); c != nil && c.Status == "True" && time.Since(c.LastTransitionTime.Time) > settleTime {
+				surely["rds_autopilot_conditions"]++
+			}
 		}
 		if d.isJustified("storage") {
 			readOnly, held = readOnly+1, held+1
@@ -710,14 +773,13 @@ func (w *swarm) judgeGauges(all []v1alpha1.RdsAutopilot) {
 			held++
 		}
 	}
-	if got := w.sumOf(p.metrics, "rds_autopilot_read_only"); int(got) < surely && !w.reported["surely"] {
-		w.reported["surely"] = true
-		w.violation("", "rds_autopilot_read_only is %.0f, and the status of %d says it", got, surely)
-	}
 	for name, most := range map[string]int{"rds_autopilot_read_only": readOnly, "rds_autopilot_held_changes": held, "rds_autopilot_conditions": conditions} {
 		if got := w.sumOf(p.metrics, name); int(got) > most && !w.reported[name] {
 			w.reported[name] = true
 			w.violation("", "%s is %.0f, and at most %d have a reason", name, got, most)
+		} else if int(got) < surely[name] && !w.reported["few "+name] {
+			w.reported["few "+name] = true
+			w.violation("", "%s is %.0f, and %d have a reason", name, got, surely[name])
 		}
 	}
 }
@@ -727,7 +789,8 @@ func (w *swarm) judgeGauges(all []v1alpha1.RdsAutopilot) {
 func (d *database) allowCalls() {
 	in := d.instance()
 	d.mu.Lock()
-	isPending := in.Status != simcloud.StatusActive || d.hasRds && d.rdsGB != in.VolumeGB || d.resizing != "" || time.Since(d.touched) < settleTime
+	isPending := in.Status != simcloud.StatusActive || d.hasRds && d.rdsGB != in.VolumeGB || d.resizing != "" || time.Since(d.touched) < settleTime ||
+		d.w.plan.skew > 5*time.Minute // to such a clock, no value shows that a database is writable again
 	d.mu.Unlock()
 	if isPending || d.isJustified("storage") || d.isJustified("flavor") {
 		d.w.mayCall += 5 * int(tick/(30*time.Second))
