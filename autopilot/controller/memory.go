@@ -10,7 +10,8 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// memory is what this process remembers about one database. After a restart it costs extra calls and a repeated event.
+// memory is what this process remembers about one database. Without it there are extra calls, a repeated event, and the
+// larger of two sizes counts for some minutes.
 type memory struct {
 	ensured *ensureRecord                 // last Ensure; nil if this process has called none
 	cleared time.Time                     // when this process has removed the rules; zero after Ensure
@@ -35,8 +36,7 @@ func (c *Controller) remember(key Key, change func(*memory)) {
 	change(m)
 }
 
-// recall returns a copy of the memory of a database, or the zero value if there is none. Only the function given to
-// remember may read lost, because the copy shares that map.
+// recall returns a copy of a database's memory, or the zero value. The copy shares lost, which only remember may read.
 func (c *Controller) recall(key Key) memory {
 	c.mu.Lock()
 	defer c.mu.Unlock()
