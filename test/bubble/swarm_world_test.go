@@ -249,7 +249,7 @@ func (p *process) forward(r *http.Request, send func(*http.Request) (*http.Respo
 				d.mu.Unlock()
 			}
 		}
-		if p.sellsOut.Load() {
+		if isChange && p.sellsOut.Load() { // another request may have no body
 			p.w.sellOut(r)
 		}
 		if p.applied.Load() {
