@@ -237,7 +237,7 @@ func (d *database) judgeFlavor(code, where string) {
 	d.setCapBase(in.VolumeGB, in.VCPUs, in.MemoryGB)
 	d.judgeIntent(v1alpha1.KindFlavor, code, where)
 	from, to := d.w.flavors[in.Flavor], d.w.flavors[code]
-	if where == "the cloud" {
+	if where == "the cloud" && in.Status != simcloud.StatusModifying { // else the cloud refuses it
 		d.requests = append(d.requests, flavorRequest{time.Now(), code})
 	}
 	if code == d.resizing && where == "the cloud" {
