@@ -17,8 +17,8 @@ type Allowed struct {
 	// list allows all, but none with Apply: Cloud, because whoever may edit one namespace could then have any instance
 	// of the project changed.
 	Instances []string
-	// OwnNamespace is the namespace in which the service runs. There, doctor creates an RdsAutopilot for its rehearsal.
-	// It may name any instance, because its mode is Recommend, which changes nothing. If this is empty, none may.
+	// OwnNamespace is that of the service, where doctor creates an RdsAutopilot for its rehearsal. With mode Recommend,
+	// which changes nothing, an RdsAutopilot there may name any instance. Empty means that no namespace is excepted.
 	OwnNamespace string
 }
 

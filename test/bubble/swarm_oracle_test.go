@@ -549,7 +549,8 @@ func (w *swarm) judgeSettled() {
 		if d.isReverted() && !meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionContested) {
 			once("not contested", "the flavor of the service was replaced by a smaller one at %v, and not Contested", d.revertedAt)
 		}
-		if c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionProgressing); d.isInProgress(in) && c.Reason == "NoChangePending" { // else a refusal
+		progressing := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionProgressing)
+		if d.isInProgress(in) && progressing.Reason == "NoChangePending" { // another reason is that of a refusal
 			once("not progressing", "the cloud changes it to %s for the service, and not Progressing", d.resizing)
 		}
 		if !isSettled {
@@ -584,7 +585,8 @@ func (w *swarm) judgeSettled() {
 		specGB, specFlavor := d.specGB, d.specFlavor
 		d.mu.Unlock()
 		for _, c := range d.stored() {
-			isWanted := p.spec.Apply == v1alpha1.ApplyCloud && (c.to == specFlavor || c.kind == string(v1alpha1.KindVolume) && autopilot.Gigabytes(c.to) <= specGB) // a refused change stays then
+			isInRds := c.to == specFlavor || c.kind == string(v1alpha1.KindVolume) && autopilot.Gigabytes(c.to) <= specGB
+			isWanted := p.spec.Apply == v1alpha1.ApplyCloud && isInRds // a refused change stays then
 			if time.Since(c.decided) > 2*time.Hour && mayStart && !isWanted {
 				once("pending", "pending since %v: %s → %s", time.Since(c.decided).Round(time.Minute), c.kind, c.to)
 			}
@@ -607,16 +609,17 @@ func (w *swarm) judgeSettled() {
 		if c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionContested); c != nil && c.Status == "True" && time.Since(d.peopled) > 9*day {
 			once("contested", "Contested, and nobody has changed anything for 9 days: %s", c.Message)
 		}
-		if c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionProgressing); c != nil && c.Status == "True" && time.Since(c.LastTransitionTime.Time) > time.Minute && d.isUnchanged(in) {
+		if c := progressing; c != nil && c.Status == "True" && time.Since(c.LastTransitionTime.Time) > time.Minute && d.isUnchanged(in) {
 			once("progressing", "Progressing, and the cloud has what the service requested: %s", c.Message)
 		}
 		rules := w.rulesOf(swarmNamespace, d.name)
 		if !p.on && len(rules) > 0 {
 			once("off", "off, and the cloud has %d rules", len(rules))
 		}
-		if meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionReady) && p.on && slices.ContainsFunc(autopilot.MetricTable(), func(r autopilot.MetricRow) bool {
+		lacksRule := slices.ContainsFunc(autopilot.MetricTable(), func(r autopilot.MetricRow) bool {
 			return r.Enabled(p.spec) && rules[r.Metric].ID == ""
-		}) {
+		})
+		if p.on && lacksRule && meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionReady) {
 			once("ready", "Ready, and of its rules the cloud has only %+v", rules)
 		}
 		for _, ch := range s.Changes {
@@ -677,10 +680,10 @@ func (d *database) isInProgress(in simcloud.Instance) bool {
 		return false
 	}
 	last := d.resizes[len(d.resizes)-1]
-	age := time.Since(last)
 	if d.refusedAt.After(last) { // its job has failed, and another writer repeats it
 		return false
 	}
+	age := time.Since(last)
 	return age > 10*time.Minute && d.specFlavor == d.resizing && time.Since(d.policy().at) > age && d.w.isResizing(in.ID, d.resizing)
 }
 
@@ -709,7 +712,8 @@ func (d *database) isAtCap(in simcloud.Instance) bool {
 	p := d.policy()
 	s := p.spec
 	all := d.since(2*time.Hour + d.w.plan.sweep + d.w.plan.delay)
-	return p.on && s.Mode == v1alpha1.ModeAuto && d.isSettled() && in.Status == simcloud.StatusActive && in.VolumeGB >= d.maxGB(s) && len(in.SeriesFaults) == 0 && d.specGB <= in.VolumeGB &&
+	mayGrow := p.on && s.Mode == v1alpha1.ModeAuto && d.isSettled()
+	return mayGrow && in.Status == simcloud.StatusActive && in.VolumeGB >= d.maxGB(s) && len(in.SeriesFaults) == 0 && d.specGB <= in.VolumeGB &&
 		!slices.ContainsFunc(all, func(t sample) bool {
 			return t.sizeGB != in.VolumeGB || !isOver(t.sizeGB, t.usedGB-1, int(s.Storage.ThresholdPercent))
 		})
