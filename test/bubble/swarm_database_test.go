@@ -305,6 +305,9 @@ func (d *database) advance() {
 	if d.resizing == in.Flavor {
 		d.resizing = ""
 	}
+	if n := len(d.growths); n > 0 && d.growths[n-1].toGB > in.VolumeGB && d.specGB >= d.growths[n-1].toGB { // a full database may wait for hours
+		d.growths[n-1].at = time.Now()
+	}
 }
 
 // operator applies every Rds each few minutes, as the archived operator does: the volume first and only upwards.

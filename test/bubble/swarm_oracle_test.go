@@ -570,6 +570,9 @@ func (w *swarm) judgeSettled() {
 		if !meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionLimited) && d.isAtCap(in) {
 			once("not limited", "%.1f of %d GB used at the cap, and not Limited", in.Workload.UsedGB, in.VolumeGB)
 		}
+		if !meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionLimited) && d.isAtFlavorCaps(in) {
+			once("flavor not limited", "busy for long, each flavor above %s is above the caps, and not Limited", in.Flavor)
+		}
 		if p.on && s.Baseline != nil {
 			d.mu.Lock()
 			if d.base != nil && *d.base != *s.Baseline && d.base.VCPUs != 0 && d.base.VolumeGB != 0 {
@@ -717,6 +720,42 @@ func (d *database) isAtCap(in simcloud.Instance) bool {
 		!slices.ContainsFunc(all, func(t sample) bool {
 			return t.sizeGB != in.VolumeGB || !isOver(t.sizeGB, t.usedGB-1, int(s.Storage.ThresholdPercent))
 		})
+}
+
+// isAtFlavorCaps reports whether the flavor may change, its CPU or its memory has been busy for long, and each larger flavor
+// is above the caps.
+func (d *database) isAtFlavorCaps(in simcloud.Instance) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	p := d.policy()
+	s := p.spec.Flavor
+	mayChange := p.on && p.spec.Mode == v1alpha1.ModeAuto && d.isSettled() && d.replicaID == "" && d.w.plan.settings.UnknownFlavors == nil &&
+		time.Since(d.faultsEnd) > settleTime && time.Since(d.peopled) > 8*day
+	if !mayChange || d.capFrom.VCPUs == 0 || in.Status != simcloud.StatusActive || d.specFlavor != in.Flavor && d.hasRds || d.specGB > in.VolumeGB {
+		return false
+	}
+	busy, busyMay := [2]bool{true, true}, [2]bool{} // CPU, memory
+	for _, t := range d.since(time.Duration(s.Alarm.PeriodSeconds*s.Alarm.Count)*time.Second + d.w.plan.delay + d.w.plan.sweep + time.Hour) {
+		if t.flavor != in.Flavor || t.seemsReadOnly || isOver(t.sizeGB, t.usedGB, int(p.spec.Storage.ThresholdPercent)) {
+			return false
+		}
+		for i, over := range [2]float64{t.cpu - float64(s.CPU.ThresholdPercent), t.memory - float64(s.Memory.ThresholdPercent)} {
+			busy[i], busyMay[i] = busy[i] && over > 1, busyMay[i] || over > -1
+		}
+	}
+	on := [2]bool{*s.CPU.Enabled, *s.Memory.Enabled}
+	cpu, memory := on[0] && busy[0], on[1] && busy[1]
+	if cpu == memory || on[0] && busyMay[0] != cpu || on[1] && busyMay[1] != memory { // both need a flavor that has more of both
+		return false
+	}
+	fits, above, has := false, false, d.w.flavors[in.Flavor]
+	for _, f := range d.w.flavors {
+		if f.Engine == has.Engine && f.Mode == has.Mode && f.VCPUs >= in.VCPUs && f.MemoryGB >= in.MemoryGB && (!cpu || f.VCPUs > in.VCPUs) && (!memory || f.MemoryGB > in.MemoryGB) {
+			isWithin := f.VCPUs <= int(valueOr(s.MaxVCPUs, int32(4*d.capFrom.VCPUs))) && f.MemoryGB <= int(valueOr(s.MaxMemoryGB, int32(4*d.capFrom.MemoryGB)))
+			fits, above = fits || isWithin, above || !isWithin && f.Family() == has.Family()
+		}
+	}
+	return above && !fits
 }
 
 // isJustified reports whether the samples of the last hour justify a sign of a full volume or of a busy flavor.

@@ -98,19 +98,9 @@ func drawPlan(seed uint64) plan {
 		p.settings.UnknownFlavors = []string{p.databases[0].instance.Flavor}
 	}
 	total := time.Duration(p.days) * day
-	for range 2 + c.IntN(5) { // a shared cause makes all databases busy and fills some; the cloud may refuse all flavors
+	for range 2 + c.IntN(5) {
 		from, amount := time.Hour+c.atMost(total-time.Hour), 0.9*math.Exp2(c.between(0, 2.5)) // also for flavors that have grown
-		if c.chance(40) {
-			p.events = append(p.events, event{at: from - 10*time.Minute, what: "flavors refused"})
-		}
-		for i := range p.databases {
-			l := &p.databases[i].load
-			l.episodes = append(l.episodes, episode{from, from + time.Duration(c.between(0.5, 6)*float64(time.Hour)), "cpu", amount})
-			if at := from + c.atMost(4*time.Hour); c.chance(50) {
-				filled := float64(p.databases[i].instance.VolumeGB) * c.between(0.2, 0.6)
-				l.episodes = append(l.episodes, episode{at, at + 2*tick, "jump", filled})
-			}
-		}
+		p.addRush(c, from, func() (time.Duration, float64) { return time.Duration(c.between(0.5, 6) * float64(time.Hour)), amount })
 	}
 	for range c.IntN(3 * p.days) {
 		p.events = append(p.events, c.event(total, p.databases))
@@ -125,8 +115,34 @@ func drawPlan(seed uint64) plan {
 		e.what = pick(later, "jobs hang", "other object first")
 		p.events = append(p.events, e)
 	}
+	for i := range p.databases {
+		if later.chance(15) { // no flavor of the plan has fewer vCPUs
+			p.databases[i].policy["flavor"].(map[string]any)["maxVCPUs"] = 2
+		}
+	}
+	// Early, while every flavor may still grow, all need a larger one at once.
+	p.addRush(later, 6*time.Hour+later.atMost(2*day), func() (time.Duration, float64) { return 18 * time.Hour, pick(later, 1.2, 2, 6) })
 	slices.SortStableFunc(p.events, func(a, b event) int { return int(a.at - b.at) })
 	return p
+}
+
+// addRush adds a shared cause that makes all databases busy, for the time and with the amount that busy returns, and fills
+// some. The cloud may refuse all flavors meanwhile.
+func (p *plan) addRush(c chooser, from time.Duration, busy func() (lasts time.Duration, amount float64)) {
+	percent := 50
+	if c.chance(40) {
+		p.events = append(p.events, event{at: from - 10*time.Minute, what: "flavors refused"})
+		percent = 90 // a flavor that waits must not hold storage
+	}
+	for i := range p.databases {
+		l := &p.databases[i].load
+		lasts, amount := busy()
+		l.episodes = append(l.episodes, episode{from, from + lasts, "cpu", amount})
+		if at := from + c.atMost(4*time.Hour); c.chance(percent) {
+			filled := float64(p.databases[i].instance.VolumeGB) * c.between(0.2, 0.6)
+			l.episodes = append(l.episodes, episode{at, at + 2*tick, "jump", filled})
+		}
+	}
 }
 
 func (c chooser) database(i int) databasePlan {

@@ -39,7 +39,7 @@ func isOver(sizeGB int, usedGB float64, given int) bool {
 
 // growthMade is a growth that the service has requested.
 type growthMade struct {
-	at     time.Time
+	at     time.Time // when it was requested, or when the Rds last waited for it
 	stepGB int
 	toGB   int
 }
@@ -49,7 +49,7 @@ func firstStep(s v1alpha1.Storage, sizeGB int) int {
 	return max(int(s.StepGB), (sizeGB*int(s.StepPercent)+999)/1000*10)
 }
 
-// largestStep returns the largest step that the last growths allow. A growth may take two hours from its request.
+// largestStep returns the largest step that the last growths allow. A growth may take two hours from then.
 func largestStep(sizeGB, stepGB int, made []growthMade, now time.Time) int {
 	most := stepGB
 	for _, g := range made {
