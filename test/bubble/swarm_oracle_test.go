@@ -182,6 +182,9 @@ func (d *database) judgeVolume(to int, where string) {
 			size = min(size, t.sizeGB)
 		}
 	}
+	if readOnly && (!d.isSettled() || d.w.calm() < evidence) { // to the service it has just become read-only
+		used = max(used, readOnlyAt(in.VolumeGB))
+	}
 	var why []string
 	for _, p := range d.policiesSince(policyLag + d.w.plan.watchLag) {
 		s := p.spec
