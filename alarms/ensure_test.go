@@ -267,6 +267,7 @@ func TestIneffectiveRepairIsReportedAndNotRepeatedAtOnce(t *testing.T) {
 		remaining string // empty if the rule does its job in spite of the difference
 	}{
 		"filter":              {func(r *otc.Rule) { r.Filter = "avg" }, 1, ""},
+		"threshold":           {func(r *otc.Rule) { r.Threshold = 99 }, 1, "threshold"},
 		"enabled, and filter": {func(r *otc.Rule) { r.Enabled, r.Filter = false, "avg" }, 2, "enabled, filter"},
 		"description":         {func(r *otc.Rule) { r.Description = strings.ToUpper(r.Description) }, 1, "description"},
 	} {

@@ -97,7 +97,6 @@ func hopeless(reason string) string {
 	return map[string]string{
 		string(autopilot.ReasonNotEnabled): "Run the service with --mode=Auto or Recommend: with Off it removes all alarms",
 		string(autopilot.ReasonNotAllowed): "Run the service and doctor with the same version and the same --lease-namespace",
-		autopilot.QuotaExceeded:            "Ask for a higher quota of alarm rules, or delete some that nobody needs",
 		autopilot.SubscriptionRefused:      "Correct --public-url as SMN says: it accepts public addresses only",
 	}[reason]
 }

@@ -118,6 +118,7 @@ func TestBatcherReadsTheOtherSeriesOfARejectedRequest(t *testing.T) {
 		"one series is rejected":        {&Error{Status: http.StatusBadRequest}, 1, 11},
 		"a proxy answers with its page": {&json.SyntaxError{Offset: 1}, 10, 1},
 		"the cloud is unavailable":      {&Error{Status: http.StatusServiceUnavailable}, 10, 1},
+		"too many requests":             {&Error{Status: http.StatusTooManyRequests}, 10, 1},
 		"the login is refused":          {&Error{Status: http.StatusUnauthorized}, 10, 1},
 	} {
 		synctest.Test(t, func(t *testing.T) {
