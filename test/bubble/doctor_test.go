@@ -222,6 +222,11 @@ func TestDoctorSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 		}, "armed", `is not in --smn-confirm-hosts`, "--smn-confirm-hosts"},
 		"DNS": {func(r *rehearsal) { r.routes.refuse = &net.DNSError{Err: "no such host", IsNotFound: true} }, "armed",
 			"SubscriptionPending", "DNS record"},
+		"public URL refused": {func(r *rehearsal) {
+			const refusal = `{"code":"SMN.0009","message":"The endpoint is not a public address"}`
+			r.setFault(faultOf(simcloud.Fault{Status: http.StatusBadRequest, Body: refusal}, "Subscribe"))
+		}, "armed", "not a public address", "--public-url"},
+		"service in another namespace": {func(r *rehearsal) { r.service.own = "default" }, "armed", "NotAllowed", "--lease-namespace"},
 		"Ingress path": {func(r *rehearsal) {
 			r.change = func(o *doctor.Options) {
 				o.PublicURL = &url.URL{Scheme: "https", Host: o.PublicURL.Host, Path: "/other"}
