@@ -85,6 +85,8 @@ func (a *App) Run(ctx context.Context, public, private net.Listener) error {
 	adminServer := admin(a.reg, func() bool {
 		return listening.Load() && !stopping.Load() && a.kube.HasSynced() && a.kube.Reachable()
 	}, a.page)
+	// A page that waits for the cloud must not outlast the process: Shutdown would wait for it, and fail.
+	adminServer.BaseContext = func(net.Listener) context.Context { return watching }
 	parts.Go(func() error { return serve(adminServer, private) })
 
 	leaderStopped := make(chan struct{})
@@ -118,7 +120,7 @@ func (a *App) Run(ctx context.Context, public, private net.Listener) error {
 	drained := shutDown(webhookServer)
 	<-leaderStopped
 	stopWatching()
-	stopped := adminServer.Close() // a page may wait for the cloud
+	stopped := shutDown(adminServer)
 	return errors.Join(parts.Wait(), drained, stopped)
 }
 

@@ -168,7 +168,7 @@ func (s *server) serveDatabase(w http.ResponseWriter, r *http.Request) {
 	s.answer(w, []database{d})
 }
 
-// serveSeries answers with Cloud Eye's series of one database.
+// serveSeries answers with Cloud Eye's series of one database. A request that the service's end interrupts gets 503.
 func (s *server) serveSeries(w http.ResponseWriter, r *http.Request) {
 	key := [2]string{r.PathValue("namespace"), r.PathValue("name")}
 	if _, ok := s.Cache.Autopilot(key[0], key[1]); !ok {

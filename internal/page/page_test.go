@@ -195,6 +195,13 @@ func TestReadersShareOneReadAMinuteThatEndsInTime(t *testing.T) {
 		if _, kept := s.series.Last([2]string{"shop", "orders"}); kept {
 			t.Error("series that nobody has read for two minutes are kept")
 		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel() // as at the end of the process
+		ended := httptest.NewRecorder()
+		h.ServeHTTP(ended, httptest.NewRequestWithContext(ctx, http.MethodGet, "/api/databases/shop/orders/series", nil))
+		if ended.Code != http.StatusServiceUnavailable {
+			t.Errorf("a request that was interrupted is answered %d", ended.Code)
+		}
 		time.Sleep(time.Minute) // until the last read has ended
 	})
 }

@@ -79,10 +79,10 @@ func TestPageThatWaitsForTheCloudDoesNotFailTheExit(t *testing.T) {
 	if _, err := db.WaitAutopilot(world.Within(t), "it is armed", world.Armed); err != nil {
 		t.Fatal(err)
 	}
-	ended := make(chan struct{})
+	status := make(chan int, 1)
 	go func() {
-		defer close(ended)
-		_, _, _ = p.Get(world.Within(t), "/api/databases/"+db.Namespace+"/"+db.Name+"/series") // its connection is closed
+		code, _, _ := p.Get(world.Within(t), "/api/databases/"+db.Namespace+"/"+db.Name+"/series") // 0 after an error
+		status <- code
 	}()
 	<-asked
 	if err := p.Signal(syscall.SIGTERM); err != nil {
@@ -91,7 +91,9 @@ func TestPageThatWaitsForTheCloudDoesNotFailTheExit(t *testing.T) {
 	if code, err := p.Wait(world.Within(t)); err != nil || code != 0 {
 		t.Errorf("exit code %d, %v", code, err)
 	}
-	<-ended
+	if got := <-status; got != http.StatusServiceUnavailable {
+		t.Errorf("the page got %d", got)
+	}
 }
 
 func TestInFlightMessagesAreAnsweredBeforeExit(t *testing.T) {
