@@ -16,6 +16,7 @@ import (
 
 	"github.com/mcsps/rds-autopilot/alarms"
 	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/flavors"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
@@ -163,6 +164,21 @@ func (d *database) maxGB(s v1alpha1.Spec) int {
 	return min(4000, max(200, 4*d.capFrom.VolumeGB))
 }
 
+// isWithinCaps reports whether a policy allows a flavor of that size. The caller holds the lock.
+func (d *database) isWithinCaps(s v1alpha1.Flavor, f flavors.Flavor) bool {
+	return f.VCPUs <= int(valueOr(s.MaxVCPUs, int32(4*d.capFrom.VCPUs))) && f.MemoryGB <= int(valueOr(s.MaxMemoryGB, int32(4*d.capFrom.MemoryGB)))
+}
+
+// hasMore reports whether a flavor has more CPU, more memory or more of both than an instance, and less of nothing.
+func hasMore(f flavors.Flavor, in simcloud.Instance, cpu, memory bool) bool {
+	return f.VCPUs >= in.VCPUs && f.MemoryGB >= in.MemoryGB && (!cpu || f.VCPUs > in.VCPUs) && (!memory || f.MemoryGB > in.MemoryGB)
+}
+
+// busySpan is how long a database must be busy before the service surely has seen it.
+func (w *swarm) busySpan(s v1alpha1.Flavor) time.Duration {
+	return time.Duration(s.Alarm.PeriodSeconds*s.Alarm.Count)*time.Second + w.plan.delay + w.plan.sweep + time.Hour
+}
+
 // judgeVolume judges a size that the service requests.
 func (d *database) judgeVolume(to int, where string) {
 	if d.gone { // the cloud refuses it
@@ -271,7 +287,7 @@ func (d *database) judgeFlavor(code, where string) {
 			why = append(why, "the policy does not allow it")
 		case to.VCPUs < from.VCPUs || to.MemoryGB < from.MemoryGB || to.VCPUs == from.VCPUs && to.MemoryGB == from.MemoryGB:
 			why = append(why, "it is not larger")
-		case to.VCPUs > int(valueOr(s.MaxVCPUs, int32(4*d.capFrom.VCPUs))) || to.MemoryGB > int(valueOr(s.MaxMemoryGB, int32(4*d.capFrom.MemoryGB))):
+		case !d.isWithinCaps(s, to):
 			why = append(why, "it is above the caps")
 		case !cpu && !memory:
 			why = append(why, "the load of this flavor was below the thresholds")
@@ -338,7 +354,7 @@ func (d *database) judgeBusy(in simcloud.Instance) {
 	if !p.on || p.spec.Mode != v1alpha1.ModeAuto || d.replicaID != "" || in.Status != simcloud.StatusActive || d.capFrom.VCPUs == 0 || d.reported["busy"] {
 		return
 	}
-	needs := time.Duration(s.Alarm.PeriodSeconds*s.Alarm.Count)*time.Second + d.w.plan.delay + d.w.plan.sweep + time.Hour
+	needs := d.w.busySpan(s)
 	for before := time.Duration(0); before <= needs; before += 10 * time.Minute {
 		if !isOpen(s.Window, time.Now().Add(-before)) { // a deferred change waits
 			return
@@ -372,9 +388,8 @@ func (d *database) judgeBusy(in simcloud.Instance) {
 	for _, code := range d.w.siblings(in) {
 		f := d.w.flavors[code]
 		until, isSoldOut := d.w.soldOut.Load(code)
-		isLarger := f.Family() == d.w.flavors[in.Flavor].Family() && f.VCPUs >= in.VCPUs && f.MemoryGB >= in.MemoryGB && (!cpuMay || f.VCPUs > in.VCPUs) && (!memoryMay || f.MemoryGB > in.MemoryGB)
-		if len(all) >= int(needs/tick) && (cpu || memory) && isLarger && (!isSoldOut || time.Since(until.(time.Time)) > needs) &&
-			f.VCPUs <= int(valueOr(s.MaxVCPUs, int32(4*d.capFrom.VCPUs))) && f.MemoryGB <= int(valueOr(s.MaxMemoryGB, int32(4*d.capFrom.MemoryGB))) {
+		isLarger := f.Family() == d.w.flavors[in.Flavor].Family() && hasMore(f, in, cpuMay, memoryMay)
+		if len(all) >= int(needs/tick) && (cpu || memory) && isLarger && (!isSoldOut || time.Since(until.(time.Time)) > needs) && d.isWithinCaps(s, f) {
 			d.reported["busy"] = true
 			d.w.violation(d.name, "busy for %v, CPU %t, memory %t, and nothing prevents the change from %s to %s", needs, cpu, memory, in.Flavor, code)
 			return
@@ -738,7 +753,7 @@ func (d *database) isAtFlavorCaps(in simcloud.Instance) bool {
 		return false
 	}
 	busy, busyMay := [2]bool{true, true}, [2]bool{} // CPU, memory
-	for _, t := range d.since(time.Duration(s.Alarm.PeriodSeconds*s.Alarm.Count)*time.Second + d.w.plan.delay + d.w.plan.sweep + time.Hour) {
+	for _, t := range d.since(d.w.busySpan(s)) {
 		if t.flavor != in.Flavor || t.seemsReadOnly || isOver(t.sizeGB, t.usedGB, int(p.spec.Storage.ThresholdPercent)) {
 			return false
 		}
@@ -753,8 +768,8 @@ func (d *database) isAtFlavorCaps(in simcloud.Instance) bool {
 	}
 	fits, above, has := false, false, d.w.flavors[in.Flavor]
 	for _, f := range d.w.flavors {
-		if f.Engine == has.Engine && f.Mode == has.Mode && f.VCPUs >= in.VCPUs && f.MemoryGB >= in.MemoryGB && (!cpu || f.VCPUs > in.VCPUs) && (!memory || f.MemoryGB > in.MemoryGB) {
-			isWithin := f.VCPUs <= int(valueOr(s.MaxVCPUs, int32(4*d.capFrom.VCPUs))) && f.MemoryGB <= int(valueOr(s.MaxMemoryGB, int32(4*d.capFrom.MemoryGB)))
+		if f.Engine == has.Engine && f.Mode == has.Mode && hasMore(f, in, cpu, memory) {
+			isWithin := d.isWithinCaps(s, f)
 			fits, above = fits || isWithin, above || !isWithin && f.Family() == has.Family()
 		}
 	}
