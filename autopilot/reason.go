@@ -96,7 +96,7 @@ func ReasonTable() []ReasonRow {
 		{Reason: ReasonAlarmInForce, Source: decision, KeepsLimited: true,
 			Meaning: "The autopilot patched the `Rds` or, with `apply: Cloud`, the cloud accepted the request. The event has the action as its reason: `GrowVolume` or `ChangeFlavor`"},
 		{Reason: ReasonPolicyInvalid, Source: decision, IsWarning: true, NotArmed: true,
-			Meaning: "The window holds a value that the schema does not catch, such as an unknown time zone. The message names the field. Storage still grows"},
+			Meaning: "The window has a value that the schema does not catch, such as an unknown time zone: storage still grows. Or `apply: Cloud` stands beside an `Rds` of the same name: then nothing is done. The message says what to correct"},
 		{Reason: ReasonNotEnabled, Source: decision, NotArmed: true,
 			Meaning: "Autopilot is off for this database or this metric"},
 		{Reason: ReasonInstanceUnknown, Source: decision, IsWarning: true, KeepsLimited: true, NotArmed: true,

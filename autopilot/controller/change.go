@@ -14,10 +14,9 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// request requests a stored change for the instance itself: from the operator by a patch of the Rds, and then with
-// spec.apply: Cloud from the cloud. Both wait for other systems, so a request for a flavor is cancelled when the window
-// closes. It reports the decisions that the API server or the cloud has accepted, stores every other answer, and
-// returns when to check again.
+// request requests a stored change: from the operator by a patch of the Rds or, without an Rds, from the cloud. Both wait
+// for other systems, so a request for a flavor is cancelled when the window closes. It reports the decisions that the API
+// server or the cloud has accepted, stores every other answer, and returns when to check again.
 func (r *round) request(ctx context.Context, c autopilot.Case, ch v1alpha1.Change, acting []autopilot.Decision,
 	again time.Duration) (time.Duration, error) {
 	requestCtx := ctx
@@ -30,14 +29,14 @@ func (r *round) request(ctx context.Context, c autopilot.Case, ch v1alpha1.Chang
 		requestCtx, cancel = context.WithTimeout(ctx, remaining)
 		defer cancel()
 	}
-	answer, err := r.patchRds(requestCtx, ch)
-	if err != nil {
-		return again, err
-	}
-	if answer == nil && r.rap.Spec.Apply == v1alpha1.ApplyCloud {
+	var answer *record.Answer
+	var err error
+	if r.target.NoRds {
 		if answer = r.changeInCloud(requestCtx, ch); answer == nil {
 			return again, nil
 		}
+	} else if answer, err = r.patchRds(requestCtx, ch); err != nil {
+		return again, err
 	}
 	if answer == nil || answer.Reason == "" {
 		r.emitDecisions(acting)
@@ -63,7 +62,7 @@ func (r *round) request(ctx context.Context, c autopilot.Case, ch v1alpha1.Chang
 	return again, nil
 }
 
-// changeInCloud requests a stored change from the cloud itself, for databases with spec.apply: Cloud. It returns nil
+// changeInCloud requests a stored change of an instance without an Rds from the cloud itself. It returns nil
 // if it does not ask the cloud, because the target has changed, the window has closed or the instance has another flavor
 // by now.
 func (r *round) changeInCloud(ctx context.Context, ch v1alpha1.Change) *record.Answer {

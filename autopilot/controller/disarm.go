@@ -25,7 +25,7 @@ func (r *round) disarm(ctx context.Context, off autopilot.Off) error {
 		return errors.Join(err, r.storeOff(ctx, r.rap.Status.Alarms, autopilot.CloudUnreachable,
 			fmt.Sprintf("%s, but the alarm rules cannot be removed yet: %v", message, err)))
 	}
-	isHeld := reason == string(autopilot.ReasonNotAllowed) && r.isNews(message)
+	isHeld := (off.Reason == autopilot.ReasonNotAllowed || off.Reason == autopilot.ReasonPolicyInvalid) && r.isNews(message)
 	hadRules := removed > 0 || len(r.rap.Status.Alarms.Rules) > 0
 	if err := r.storeOff(ctx, v1alpha1.Alarms{}, reason, message); err != nil {
 		return err

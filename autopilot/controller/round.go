@@ -96,11 +96,11 @@ func (r *round) recordUnreachable(ctx context.Context, err error) error {
 	return r.write(ctx, next)
 }
 
-// patchRds requests the change from the operator, by writing the size or flavor into the spec of the Rds. If there is
-// no Rds, or the Rds requests the change already, it does nothing. It returns the answer of the API server if that is
-// anything but an acceptance.
+// patchRds requests the change from the operator, by writing the size or flavor into the spec of the Rds. If the Rds
+// requests the change already, it does nothing. It returns the answer of the API server if that is anything but an
+// acceptance.
 func (r *round) patchRds(ctx context.Context, ch v1alpha1.Change) (*record.Answer, error) {
-	if r.target.NoRds || r.target.Wanted.Includes(ch) {
+	if r.target.Wanted.Includes(ch) {
 		return nil, nil
 	}
 	if err := r.confirmTarget(ctx); err != nil {

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -41,15 +40,12 @@ func (w *world) checkOneChange() {
 
 // A process that is killed between two steps continues from the status, so the intent is stored before each request.
 func TestChangeIsStoredBeforeTheRequestAndOnlyTheAnswerOfTheCloudAfterIt(t *testing.T) {
-	withRds := func(t *testing.T) *world { return newCloudWorld(t, true) }
-	withoutRds := func(t *testing.T) *world { return newCloudWorld(t, false) }
 	for name, tc := range map[string]struct {
 		new   func(*testing.T) *world
 		steps []string
 	}{
-		"apply: Operator":             {newWorld, []string{"status", "patch"}},
-		"apply: Cloud":                {withRds, []string{"status", "patch", "change", "status"}},
-		"apply: Cloud without an Rds": {withoutRds, []string{"status", "change", "status"}},
+		"apply: Operator": {newWorld, []string{"status", "patch"}},
+		"apply: Cloud":    {newCloudWorld, []string{"status", "change", "status"}},
 	} {
 		inBubble(t, name, func(t *testing.T) {
 			w := tc.new(t)
@@ -120,30 +116,21 @@ func TestNothingIsRequestedForATargetThatHasChangedMeanwhile(t *testing.T) {
 		},
 	}
 	for name, change := range changes {
-		for request, prepare := range map[string]func(*world){
-			"patch": func(*world) {},
-			"request to the cloud for the size of the Rds": func(w *world) {
-				w.changeRds(func(rds *otcv1.Rds) { rds.Spec.VolumeSize = 110 }) // so no patch finds the difference
-			},
-		} {
-			inBubble(t, name+", "+request, func(t *testing.T) {
-				w := newCloudWorld(t, true)
-				c := w.startAlarm(v1alpha1.MetricStorage)
-				prepare(w)
-				synctest.Wait()
-				if strings.Contains(name, "cache") {
-					c.options.Kube = oldTargets{c.options.Kube, c.options.Kube.Target(database.Namespace, database.Name)}
-				}
-				w.onInstance = func() { w.onInstance = nil; change(w, c) }
-				if _, err := w.decide(c); err != nil && !errors.Is(err, autopilot.ErrConflict) {
-					t.Fatal(err)
-				}
-				_, events := w.countEvents(string(autopilot.ActionGrowVolume))
-				if len(w.patches)+len(w.begun)+events > 0 {
-					t.Errorf("patched %v, the cloud has begun %v, %d events", w.patches, w.begun, events)
-				}
-			})
-		}
+		inBubble(t, name, func(t *testing.T) {
+			w := newWorld(t)
+			c := w.startAlarm(v1alpha1.MetricStorage)
+			if strings.Contains(name, "cache") {
+				c.options.Kube = oldTargets{c.options.Kube, c.options.Kube.Target(database.Namespace, database.Name)}
+			}
+			w.onInstance = func() { w.onInstance = nil; change(w, c) }
+			if _, err := w.decide(c); err != nil && !errors.Is(err, autopilot.ErrConflict) {
+				t.Fatal(err)
+			}
+			_, events := w.countEvents(string(autopilot.ActionGrowVolume))
+			if len(w.patches)+events > 0 {
+				t.Errorf("patched %v, %d events", w.patches, events)
+			}
+		})
 	}
 }
 
@@ -202,7 +189,7 @@ func TestStoredIntentIsNotRequestedOnAnOldPolicy(t *testing.T) {
 // Without the id of the job, the next round would request the change again and never learn how the first job ended.
 func TestConflictAfterTheRequestLosesNoJob(t *testing.T) {
 	level.InBubble(t, func(t *testing.T) {
-		w := newCloudWorld(t, true)
+		w := newCloudWorld(t)
 		c := w.startAlarm(v1alpha1.MetricStorage)
 		w.onChange = func(context.Context, v1alpha1.Change) error {
 			w.writeRap(func(rap *v1alpha1.RdsAutopilot) { rap.Status.ObservedGeneration++ })
@@ -224,7 +211,7 @@ func TestConflictAfterTheRequestLosesNoJob(t *testing.T) {
 // A list from before the end of the job shows the former size, so the job would count as one without effect.
 func TestRoundReadsTheInstanceAfterItsJobHasEnded(t *testing.T) {
 	level.InBubble(t, func(t *testing.T) {
-		w := newCloudWorld(t, false)
+		w := newCloudWorld(t)
 		c := w.startAlarm(v1alpha1.MetricStorage)
 		w.mustDecide(c)
 		w.endJobs()
@@ -307,7 +294,7 @@ func TestSizesOfAFlavorAreReadAfterStorageHasGrown(t *testing.T) {
 // A round waits for other systems between the decision and the request, and the window may close meanwhile.
 func TestNothingIsRequestedAfterTheWindowHasClosed(t *testing.T) {
 	start := func(t *testing.T) (*world, *Controller) {
-		w := newCloudWorld(t, true)
+		w := newCloudWorld(t)
 		c := w.startAlarm(v1alpha1.MetricCPU)
 		w.changeRap(func(rap *v1alpha1.RdsAutopilot) {
 			rap.Spec.Flavor.Window = &v1alpha1.Window{Start: "12:00", End: "13:00", TimeZone: "UTC"}

@@ -382,14 +382,6 @@ func rowsOfOneApply() []row {
 			makes("140")},
 		{"a stalled size that the cloud can make, larger than ours", unfulfilled(volume, "130"), storage(99.5),
 			stops(autopilot.ReasonStalled, recheck)},
-		{"apply Cloud: Rds requests a larger size", all(applyCloud, wantedGB(200)), storage(93),
-			makes("200", "Storage 100 → 200 GB: 93.0 % used, alarm at 85 %; the Rds requests 200 GB")},
-		{"apply Cloud: Rds requests a size above the cap",
-			all(applyCloud, wantedGB(200), cases.Steps(10, 150), cases.ReadOnly),
-			storage(99.5), makes("150", "Storage 100 → 150 GB: 99.5 % used, alarm at 85 %; the Rds requests 200 GB; ",
-				"the database is read-only until it has grown")},
-		{"apply Cloud: Rds requests a larger size, and no alarm", all(applyCloud, wantedGB(200)), nil, undecided(0)},
-
 		{"Rds requests another flavor than the cloud has", otherFlavor, cpu(95), stops(autopilot.ReasonChangePending, recheck,
 			"The Rds requests rds.mysql.n1.large.4 and the cloud still has "+present+". That change comes first")},
 		{"Rds has requested another flavor for 15 minutes", unfulfilled(flavor, "rds.mysql.n1.large.4"), cpu(95),
@@ -442,7 +434,7 @@ func rowsOfOneApply() []row {
 	return found
 }
 
-// The cases of rows are also decided with apply: Cloud, and without an Rds unless the Rds is part of the case.
+// The cases of rows are also decided with apply: Cloud, unless the Rds is part of the case.
 func TestDecide(t *testing.T) {
 	stated := map[autopilot.Reason]bool{}
 	for _, tc := range slices.Concat(rows(), rowsOfOneApply()) {
@@ -460,18 +452,16 @@ func TestDecide(t *testing.T) {
 	}
 	for _, tc := range rows() {
 		c := tc.build()
-		c.Spec.Apply = v1alpha1.ApplyCloud
 		isPending := len(c.Status.PendingChanges()) > 0
 		for i, ch := range c.Status.Changes {
 			if ch.IsPending() && ch.IsDecided() {
 				c.Status.Changes[i].StartTime = ch.DecisionTime
 			}
 		}
-		t.Run(tc.name+", apply Cloud", func(t *testing.T) { tc.check(t, c) })
 		now := autopilot.Wanted{VolumeGB: c.Instance.VolumeGB, Flavor: c.Instance.Flavor}
 		if c.Wanted == now || isPending {
-			c.Wanted, c.NoRds = now, true
-			t.Run(tc.name+", no Rds", func(t *testing.T) { tc.check(t, c) })
+			c.Wanted, c.NoRds, c.Spec.Apply = now, true, v1alpha1.ApplyCloud
+			t.Run(tc.name+", apply Cloud", func(t *testing.T) { tc.check(t, c) })
 		}
 	}
 }

@@ -146,8 +146,8 @@ func checkOn(w *walk, ch *change) answer {
 			metric.Label, err)
 	}
 	switch {
-	case c.Off.Reason == autopilot.ReasonNotEnabled:
-		return no(autopilot.ReasonNotEnabled, 0, "%s", c.Off.Message)
+	case c.Off.Reason == autopilot.ReasonNotEnabled, c.Off.Reason == autopilot.ReasonPolicyInvalid:
+		return no(c.Off.Reason, 0, "%s", c.Off.Message)
 	case !metric.Enabled(c.Spec):
 		return no(autopilot.ReasonNotEnabled, 0, "The %s alarm is switched off: spec.flavor.%s.enabled is false",
 			metric.Label, a.Metric)

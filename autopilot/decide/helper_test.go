@@ -57,8 +57,6 @@ func unchanged(*autopilot.Case) {}
 
 func sweep(c *autopilot.Case) { c.IsSweep = true }
 
-func applyCloud(c *autopilot.Case) { c.Spec.Apply = v1alpha1.ApplyCloud }
-
 func newSpec(c *autopilot.Case) { c.Generation++ }
 
 func metricOff(c *autopilot.Case) { c.Spec.Flavor.CPU.Enabled = new(false) }

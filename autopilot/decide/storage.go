@@ -12,47 +12,32 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// growth is the size to which a volume would grow, in GB.
-type growth struct {
-	to      int // the size to request
-	decided int // the size that the used space leads to
-	needed  int // the size that the used space would lead to without a cap
-}
-
-// isOther reports whether the size is that of another writer, because it is larger than the used space leads to.
-func (g growth) isOther() bool { return g.to > g.decided }
-
-// growthOf returns the size for the used space of an alarm. If the Rds requests a larger size than the cloud has, no
-// smaller one is requested. Sizes never exceed the cap, unless the volume does already.
-func growthOf(c autopilot.Case, a autopilot.Alarm) growth {
-	has, most := c.Instance.VolumeGB, c.MaxGB()
-	g := growth{decided: c.NewSize(a, most), needed: c.NewSize(a, math.MaxInt)}
-	g.to = g.decided
-	if c.Wanted.VolumeGB > has {
-		g.to = min(max(g.decided, autopilot.RoundUp(c.Wanted.VolumeGB)), most)
+// growthOf returns the size in GB to request for the used space of an alarm. If the Rds requests a size that is no
+// multiple of 10, which the cloud cannot make, it is at least the next multiple.
+func growthOf(c autopilot.Case, a autopilot.Alarm) int {
+	to, most := c.NewSize(a, c.MaxGB()), c.MaxGB()
+	if wanted := c.Wanted.VolumeGB; wanted > c.Instance.VolumeGB && wanted != autopilot.RoundUp(wanted) {
+		to = min(max(to, autopilot.RoundUp(wanted)), most)
 	}
-	return g
+	return to
 }
 
 func growVolume(c autopilot.Case, a autopilot.Alarm) autopilot.Decision {
-	g, has := growthOf(c, a), c.Instance.VolumeGB
+	has, to, needed := c.Instance.VolumeGB, growthOf(c, a), c.NewSize(a, math.MaxInt)
 	d := newDecision(c, a)
 	d.Action, d.Reason = autopilot.ActionGrowVolume, autopilot.ReasonAlarmInForce
-	d.To = strconv.Itoa(g.to)
-	d.Message = fmt.Sprintf("Storage %d → %d GB: %s %% used, alarm at %d %%", has, g.to, d.ValueText(),
+	d.To = strconv.Itoa(to)
+	d.Message = fmt.Sprintf("Storage %d → %d GB: %s %% used, alarm at %d %%", has, to, d.ValueText(),
 		autopilot.Threshold(has, int(c.Spec.Storage.ThresholdPercent)))
-	if g.isOther() {
-		d.Message += fmt.Sprintf("; the Rds requests %d GB", c.Wanted.VolumeGB)
-	}
 	if c.Instance.Status == autopilot.StatusStorageFull {
 		d.Message += "; the instance is in " + autopilot.StatusStorageFull +
 			" (read-only), and the cloud may refuse the growth"
 	} else if c.IsReadOnly(a) {
 		d.Message += "; the database is read-only until it has grown"
 	}
-	if g.needed > g.to {
+	if needed > to {
 		d.Capped = true
-		d.Message += fmt.Sprintf("; %d GB are needed, clamped to spec.storage.maxGB", g.needed)
+		d.Message += fmt.Sprintf("; %d GB are needed, clamped to spec.storage.maxGB", needed)
 	}
 	return d
 }
@@ -104,19 +89,15 @@ func pending(c autopilot.Case, p v1alpha1.Change) answer {
 }
 
 // checkOtherSize waits while the cloud has not made the size that another writer requested in the Rds. If that request
-// has stalled and the database is about to become read-only, a larger size of ours is requested. With apply: Cloud
-// nothing waits: the autopilot itself requests the size of the Rds.
+// has stalled and the database is about to become read-only, a larger size of ours is requested.
 func checkOtherSize(c autopilot.Case, a autopilot.Alarm) answer {
-	if c.Spec.Apply == v1alpha1.ApplyCloud {
-		return answer{}
-	}
 	since, stalled := stalledRequest(c, volume)
 	switch {
 	case !stalled:
 		return no(autopilot.ReasonChangePending, c.Recheck,
 			"The Rds requests %d GB and the cloud still has %d GB. That change comes first", c.Wanted.VolumeGB,
 			c.Instance.VolumeGB)
-	case growthOf(c, a).to > c.Wanted.VolumeGB && c.IsNearlyReadOnly(a.Evidence):
+	case growthOf(c, a) > c.Wanted.VolumeGB && c.IsNearlyReadOnly(a.Evidence):
 		return answer{}
 	}
 	return no(autopilot.ReasonStalled, c.Recheck,

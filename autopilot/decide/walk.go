@@ -257,11 +257,6 @@ func newChange(c autopilot.Case, ch change, d autopilot.Decision) *v1alpha1.Chan
 	for _, a := range ch.alarms {
 		next.Metrics = append(next.Metrics, a.Metric)
 	}
-	last, _ := autopilot.LastDecided(c.Status.Changes, ch.kind)
-	isOther := last.To != next.To || last.By == v1alpha1.ByOther
-	if ch.kind == volume && growthOf(c, ch.alarms[0]).isOther() && isOther {
-		next.By = v1alpha1.ByOther
-	}
 	if wanted := c.Wanted.Of(ch.kind); wanted != next.To && autopilot.IsOurs(c.Status.Changes, ch.kind, wanted) {
 		next.Replaces = wanted
 	}

@@ -3,11 +3,8 @@
 package record
 
 import (
-	"slices"
 	"testing"
 	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
@@ -15,46 +12,20 @@ import (
 )
 
 // notStarted returns a case with a change that was decided three days ago, and that the cloud has refused since.
-func notStarted(pending func(time.Duration) func(*autopilot.Case), noRds bool) autopilot.Case {
+func notStarted(pending func(time.Duration) func(*autopilot.Case)) autopilot.Case {
 	c := cases.Quiet()
 	pending(72 * time.Hour)(&c)
-	c.Spec.Apply, c.NoRds = v1alpha1.ApplyCloud, noRds
+	cases.WithoutRds(&c)
 	p := &c.Status.Changes[0]
-	if noRds {
-		c.Wanted = autopilot.Wanted{VolumeGB: c.Instance.VolumeGB, Flavor: c.Instance.Flavor}
-	} else {
-		p.RequestTime = p.DecisionTime
-	}
 	at := cases.Ago(time.Minute)
 	p.Refusal = &v1alpha1.Refusal{Count: 3, Time: cases.Ago(5 * time.Minute), Reason: string(autopilot.ReasonInstanceBusy), NextTime: &at}
 	return c
 }
 
-// Otherwise the request in the Rds would look like one of another writer.
-func TestNotStartedChangeStaysWhileTheRdsRequestsIt(t *testing.T) {
-	c := notStarted(cases.PendingFlavor, false)
-	c.Status = FollowUp(c).Status
-	c.Status = Outcome(c, verdictOf(c)).Status
-	if p := pendingOf(c.Status); p == nil || p.StartTime != nil {
-		t.Fatalf("pending %+v", p)
-	}
-	if p := condition(t, c.Status, v1alpha1.ConditionProgressing); p.Status != metav1.ConditionFalse {
-		t.Errorf("%+v, although the change has not started", p)
-	}
-	c.Alarms = []autopilot.Alarm{cases.UsageAt(v1alpha1.MetricCPU, 95)}
-	if v := verdictOf(c); v.Change == nil {
-		t.Errorf("the next alarm leads to no request: %+v", v.Decisions)
-	}
-	c.Wanted.Flavor = c.Instance.Flavor
-	if f := FollowUp(c); len(f.Ended) != 1 || f.Ended[0].Outcome != v1alpha1.OutcomeLost {
-		t.Errorf("a person has reset the Rds: ended %+v, want it lost", f.Ended)
-	}
-}
-
 // If the answer to a request is lost, only the instance shows whether the change has begun.
 func TestUnclearAnswerIsResolvedByTheInstance(t *testing.T) {
 	unclear := func(alter func(*autopilot.Case)) autopilot.Case {
-		c := notStarted(cases.PendingVolume, true)
+		c := notStarted(cases.PendingVolume)
 		c.Status.Changes[0].Refusal.Reason = autopilot.CloudUnreachable
 		alter(&c)
 		c.Status = FollowUp(c).Status
@@ -108,7 +79,7 @@ func TestFlavorCountsAsStartedIfTheServiceStoppedDuringItsRequest(t *testing.T) 
 // It may have started, so a candidate that is better by now must wait.
 func TestFlavorWithoutAClearAnswerIsTheOnlyOneThatIsRequested(t *testing.T) {
 	for _, reason := range []autopilot.Reason{autopilot.CloudUnreachable, autopilot.ReasonQuotaExceeded} {
-		c := notStarted(cases.PendingFlavor, true)
+		c := notStarted(cases.PendingFlavor)
 		c.Alarms = []autopilot.Alarm{cases.UsageAt(v1alpha1.MetricCPU, 95)}
 		p := &c.Status.Changes[0]
 		p.To, p.Refusal.Reason = "rds.mysql.n1.8xlarge.4", string(reason)
@@ -132,33 +103,5 @@ func TestReadThatFailsBeforeTheRequestIsNoUnclearAnswer(t *testing.T) {
 	}
 	if p := pendingOf(l.Status); p == nil || p.Refusal != nil {
 		t.Errorf("pending %+v", p)
-	}
-}
-
-// Otherwise the request of the first candidate, which the Rds still has, would look like one of another writer.
-func TestServiceMayStopBeforeTheRdsRequestsAnotherCandidate(t *testing.T) {
-	for _, kind := range []v1alpha1.ChangeKind{v1alpha1.KindVolume, v1alpha1.KindFlavor} {
-		c, alarm := notStarted(cases.PendingFlavor, false), cases.UsageAt(v1alpha1.MetricCPU, 95)
-		if kind == v1alpha1.KindVolume {
-			c, alarm = notStarted(cases.PendingVolume, false), cases.StorageAt(115)
-		} else {
-			c.Wanted.Flavor, c.Status.Changes[0].To = "sold-out-now", "sold-out-now"
-		}
-		first := c.Wanted.Of(kind)
-		next := func(alarms ...autopilot.Alarm) autopilot.Verdict {
-			c.Alarms, c.Status = alarms, FollowUp(c).Status
-			v := verdictOf(c)
-			c.Status = Outcome(c, v).Status
-			return v
-		}
-		for _, alarms := range [][]autopilot.Alarm{{alarm}, {alarm}, nil, {alarm}} { // nothing is patched in between
-			v := next(alarms...)
-			if isDecided := v.Change != nil && v.Change.To != first && v.Change.By == v1alpha1.ByAutopilot; isDecided != (alarms != nil) {
-				t.Errorf("%s with %d alarms: change %+v, decisions %+v", kind, len(alarms), v.Change, v.Decisions)
-			}
-			if i := slices.IndexFunc(c.Status.Changes, isRequestOfOther); i >= 0 {
-				t.Errorf("%s with %d alarms: our request counts as another writer's: %+v", kind, len(alarms), c.Status.Changes[i])
-			}
-		}
 	}
 }

@@ -336,12 +336,9 @@ func (o *operator) work(ctx context.Context) {
 			d.patchRds(map[string]any{"status": map[string]any{"status": in.Status}})
 		}
 		var err error
-		d.mu.Lock()
-		isAlone := d.databasePlan.alone && d.policy().spec.Apply == v1alpha1.ApplyCloud // else nobody would apply anything
-		d.mu.Unlock()
 		acts := in.Status == simcloud.StatusActive || in.Status == simcloud.StatusStorageFull && !o.w.plan.fullWaits
 		switch {
-		case !acts || isAlone || time.Now().Before(d.noOperator):
+		case !acts || time.Now().Before(d.noOperator):
 		case int(rds.Spec.VolumeSize) > in.VolumeGB:
 			_, err = o.api.Enlarge(ctx, in.ID, int(rds.Spec.VolumeSize))
 		case rds.Spec.FlavorRef != in.Flavor && in.Status == simcloud.StatusActive:
@@ -377,9 +374,6 @@ func (w *swarm) apply(e event) {
 	switch e.what {
 	case "policy":
 		d.touch(2 * time.Hour)
-		if e.policy["apply"] = []string{"Operator", "Cloud"}[int(2*e.number)]; d.databasePlan.apply == "Alone" || d.databasePlan.alone {
-			delete(e.policy, "apply")
-		}
 		d.patchPolicy(e.policy)
 		w.logf(d.name, "the policy is %s", text(e.policy))
 	case "mode":

@@ -39,7 +39,7 @@ func PendingFlavor(age time.Duration) Alteration {
 func CloudRefuses(pending Alteration, r autopilot.Reason) Alteration {
 	return func(c *autopilot.Case) {
 		pending(c)
-		c.Spec.Apply = v1alpha1.ApplyCloud
+		WithoutRds(c)
 		wait := time.Minute
 		switch r {
 		case autopilot.ReasonInstanceBusy:
@@ -55,12 +55,19 @@ func CloudRefuses(pending Alteration, r autopilot.Reason) Alteration {
 	}
 }
 
+// WithoutRds is the alteration that the instance has no Rds, so that the cloud is asked.
+func WithoutRds(c *autopilot.Case) {
+	c.Spec.Apply, c.NoRds = v1alpha1.ApplyCloud, true
+	c.Wanted = autopilot.Wanted{VolumeGB: c.Instance.VolumeGB, Flavor: c.Instance.Flavor}
+}
+
 // RunningFor returns the alteration that a job of the cloud has grown the volume for that long.
 func RunningFor(d time.Duration) Alteration {
 	return func(c *autopilot.Case) {
 		PendingVolume(d)(c)
 		began := Ago(d)
-		c.Spec.Apply, c.Instance.Status = v1alpha1.ApplyCloud, "MODIFYING"
+		WithoutRds(c)
+		c.Instance.Status = "MODIFYING"
 		ch := &c.Status.Changes[0]
 		ch.JobID, ch.StartTime, ch.RequestTime = "j1", &began, &began
 	}
