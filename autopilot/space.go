@@ -5,6 +5,7 @@ package autopilot
 import (
 	"time"
 
+	"github.com/mcsps/rds-autopilot/autopilot/change"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -63,7 +64,7 @@ func (c Case) ReadOnly(e Evidence) *v1alpha1.ReadOnly {
 // IsReadOnly reports whether the database is read-only when a decision on its storage is made. After a growth it is not
 // known before the next measurement, whoever made the growth.
 func (c Case) IsReadOnly(a Alarm) bool {
-	grown, ok := LastChanged(c.Status.Changes, v1alpha1.KindVolume)
+	grown, ok := change.LastChanged(c.Status.Changes, v1alpha1.KindVolume)
 	isMeasured := !ok || !a.Evidence.Present() || a.Evidence.Time.After(grown)
 	return Row(a.Metric).InGB() && isMeasured && c.ReadOnly(a.Evidence) != nil
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/mcsps/rds-autopilot/autopilot/change"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -82,13 +83,13 @@ func atThreshold(sizeGB int, usedGB float64, configuredThreshold int) bool {
 // completed growth. Only our own completed growths count.
 func nextStep(sizeGB int, policy v1alpha1.Storage, changes []v1alpha1.Change, now time.Time) int {
 	least := max(int(policy.StepGB), RoundUp((sizeGB*int(policy.StepPercent)+99)/100))
-	i := LastGrowth(changes)
-	if i < 0 {
+	grown, ok := change.LastGrowth(changes)
+	if !ok {
 		return least
 	}
-	last := Gigabytes(changes[i].To) - Gigabytes(changes[i].From)
+	last := Gigabytes(grown.To) - Gigabytes(grown.From)
 	step := 0
-	switch age := now.Sub(changes[i].CompletionTime.Time); {
+	switch age := now.Sub(grown.EndTime.Time); {
 	case age < stepDoubles:
 		step = min(2*last, sizeGB/2)
 	case age < stepFollows:

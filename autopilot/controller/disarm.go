@@ -97,11 +97,7 @@ func (r *round) storeOff(ctx context.Context, left v1alpha1.Alarms, reason, mess
 	err := r.update(ctx, func(s *v1alpha1.Status) {
 		news = record.Decisions(s, r.lastDecisions(*s), r.now)
 		s.Alarms = left
-		c := autopilot.Case{Now: r.now, Spec: r.rap.Spec, NoRds: true, Accepted: r.controller.recall(r.key).patch}
-		if r.target != nil {
-			c.NoRds, c.Wanted = r.target.NoRds, r.target.Wanted
-		}
-		record.ClearOn(c, s)
+		record.ClearOn(autopilot.Case{Now: r.now}, s)
 		s.ObservedGeneration, s.EffectiveMode = r.rap.Generation, r.effectiveMode()
 		record.SetOff(s, reason, message, r.rap.Generation, r.now)
 	})

@@ -63,15 +63,6 @@ func TestEndedAlarmIsRecordedOnce(t *testing.T) {
 	}
 }
 
-func TestDecideKeepsTheTimeOfAnUnpatchedIntent(t *testing.T) {
-	c := cases.Quiet()
-	cases.AddPending(&c.Status, cases.PendingTo(v1alpha1.KindVolume, "100", "110", time.Minute))
-	v := verdictOf(cases.With(c, cases.StorageAt(96)))
-	if v.Change == nil || !v.Change.DecisionTime.Time.Equal(cases.Noon().Add(-time.Minute)) {
-		t.Fatalf("intent %+v, want the decision time of the first", v.Change)
-	}
-}
-
 func TestDecisionWithoutAnAlarmCountsFromWhenItsNeedBegan(t *testing.T) {
 	for name, tc := range map[string]struct {
 		alter func(*autopilot.Case)

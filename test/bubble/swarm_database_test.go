@@ -340,9 +340,9 @@ func (o *operator) work(ctx context.Context) {
 		switch {
 		case !acts || time.Now().Before(d.noOperator):
 		case int(rds.Spec.VolumeSize) > in.VolumeGB:
-			_, err = o.api.Enlarge(ctx, in.ID, int(rds.Spec.VolumeSize))
+			_, err = o.api.Enlarge(ctx, in.ID, int(rds.Spec.VolumeSize), nil)
 		case rds.Spec.FlavorRef != in.Flavor && in.Status == simcloud.StatusActive:
-			_, err = o.api.Resize(ctx, in.ID, rds.Spec.FlavorRef)
+			_, err = o.api.Resize(ctx, in.ID, rds.Spec.FlavorRef, nil)
 		}
 		if err != nil {
 			d.refusedAt = time.Now()
@@ -502,10 +502,10 @@ func (w *swarm) apply(e event) {
 		codes := w.siblings(in)
 		code := codes[int(e.number*float64(len(codes)))]
 		d.peoples[code] = true
-		_, err := w.operator.api.Resize(w.t.Context(), in.ID, code)
+		_, err := w.operator.api.Resize(w.t.Context(), in.ID, code, nil)
 		w.logf(d.name, "flavor change by another writer: %v", err)
 	case "console growth":
-		_, err := w.operator.api.Enlarge(w.t.Context(), in.ID, in.VolumeGB+10*int(1+3*e.number))
+		_, err := w.operator.api.Enlarge(w.t.Context(), in.ID, in.VolumeGB+10*int(1+3*e.number), nil)
 		w.logf(d.name, "growth at the console: %v", err)
 		d.touch(time.Hour)
 	case "failover":
