@@ -61,8 +61,7 @@ func (c *Cloud) readInstance(ctx context.Context, id string) (autopilot.Instance
 			return i, nil
 		}
 	}
-	return autopilot.Instance{}, &Error{Service: string(serviceRDS), Operation: string(opListInstances),
-		Status: http.StatusNotFound, Message: "no instance " + id}
+	return autopilot.Instance{}, c.transport.fault(opListInstances, http.StatusNotFound, errors.New("no instance "+id))
 }
 
 func (c *Cloud) listInstances(ctx context.Context, opts instances.ListOpts, ids ...string) ([]autopilot.Instance, error) {

@@ -3,8 +3,6 @@
 package otc
 
 import (
-	"strconv"
-
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
@@ -116,11 +114,4 @@ func newRequestCounter(r prometheus.Registerer) *prometheus.CounterVec {
 		}
 	}
 	return requests
-}
-
-func codeLabel(status int) string {
-	if status == 0 {
-		return "error"
-	}
-	return strconv.Itoa(status)
 }

@@ -12,6 +12,7 @@ import (
 	"io"
 	"math"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -85,13 +86,9 @@ func (c call) RoundTrip(req *http.Request) (*http.Response, error) {
 			return nil, c.unsent(err)
 		}
 		token := c.token()
-		resp, err := c.send(req, body, token)
-		if err == nil {
+		resp, fault := c.send(req, body, token)
+		if fault == nil {
 			return resp, nil
-		}
-		var fault *Error
-		if !errors.As(err, &fault) {
-			return nil, err
 		}
 		if fault.Status == http.StatusUnauthorized && c.op != opLogin && !renewed {
 			renewed = true // once per call, because a service may never accept the token
@@ -149,7 +146,7 @@ func (c call) token() string {
 
 // send sends a request once. It reads the whole reply, so that the connection returns to the pool even if the SDK
 // does not close the body, as after a DELETE.
-func (c call) send(req *http.Request, body []byte, token string) (*http.Response, error) {
+func (c call) send(req *http.Request, body []byte, token string) (*http.Response, *Error) {
 	ctx, cancel := context.WithTimeout(c.ctx, attemptTimeout)
 	defer cancel()
 	out := req.Clone(ctx)
@@ -162,32 +159,29 @@ func (c call) send(req *http.Request, body []byte, token string) (*http.Response
 		out.Body, _ = out.GetBody()
 		out.ContentLength = int64(len(body))
 	}
-	is := c.t.ops[c.op]
 	resp, err := c.t.base.RoundTrip(out)
-	status := 0
 	var reply []byte
 	if err == nil {
-		status = resp.StatusCode
 		reply, err = io.ReadAll(io.LimitReader(resp.Body, replyLimit+1))
 		_ = resp.Body.Close()
 	}
-	if err != nil {
-		status = 0
-		if c.ctx.Err() == nil && ctx.Err() != nil {
-			err = fmt.Errorf("no answer within %s", attemptTimeout)
-		}
+	code := "error"
+	if err == nil {
+		code = strconv.Itoa(resp.StatusCode)
+	} else if c.ctx.Err() == nil && ctx.Err() != nil {
+		err = fmt.Errorf("no answer within %s", attemptTimeout)
 	}
-	c.t.requests.WithLabelValues(string(is.service), string(c.op), codeLabel(status)).Inc()
+	c.t.requests.WithLabelValues(string(c.t.ops[c.op].service), string(c.op), code).Inc()
 	switch {
 	case err != nil:
 		return nil, c.t.fault(c.op, 0, err)
-	case status < 200 || status > 299:
+	case resp.StatusCode < 200 || resp.StatusCode > 299:
 		return nil, c.t.refusal(c.op, resp, reply)
 	case len(reply) > replyLimit:
 		return nil, c.t.fault(c.op, 0, errors.New("the reply is too large"))
 	}
-	if err := c.complete(resp, reply); err != nil {
-		return nil, err
+	if fault := c.complete(resp, reply); fault != nil {
+		return nil, fault
 	}
 	resp.Request = req
 	resp.Body = io.NopCloser(bytes.NewReader(reply))
@@ -197,11 +191,17 @@ func (c call) send(req *http.Request, body []byte, token string) (*http.Response
 // complete returns an error if a reply with a successful status is no success: it lacks the key that the operation
 // needs, or the operation needs no key and the reply has an error code. SMN reports some errors with 200 (SMN api:
 // error_codes.rst).
-func (c call) complete(resp *http.Response, reply []byte) error {
-	key := c.t.ops[c.op].holds
-	lacking := holds(key, reply)
-	if key != "" && lacking == nil {
-		return nil
+func (c call) complete(resp *http.Response, reply []byte) *Error {
+	var lacking error
+	if key := c.t.ops[c.op].holds; key != "" {
+		var document map[string]json.RawMessage
+		if err := json.Unmarshal(reply, &document); err != nil {
+			lacking = fmt.Errorf("the reply is not a JSON object: %w", err)
+		} else if _, ok := document[key]; ok {
+			return nil
+		} else {
+			lacking = errors.New("the reply contains no " + key)
+		}
 	}
 	refusal := c.t.refusal(c.op, resp, reply)
 	if _, _, dotted := strings.Cut(refusal.Code, "."); dotted || lacking != nil && refusal.Code != "" {
@@ -209,20 +209,6 @@ func (c call) complete(resp *http.Response, reply []byte) error {
 	}
 	if lacking != nil {
 		return c.t.fault(c.op, 0, lacking)
-	}
-	return nil
-}
-
-func holds(key string, reply []byte) error {
-	if key == "" {
-		return nil
-	}
-	var document map[string]json.RawMessage
-	if err := json.Unmarshal(reply, &document); err != nil {
-		return fmt.Errorf("the reply is not a JSON object: %w", err)
-	}
-	if _, ok := document[key]; !ok {
-		return errors.New("the reply contains no " + key)
 	}
 	return nil
 }
