@@ -38,7 +38,7 @@ func (o *Options) Validate() error {
 			"--mode: want Auto, Recommend or Off"},
 		{slices.Contains([]v1alpha1.Apply{v1alpha1.ApplyOperator, v1alpha1.ApplyCloud}, o.Allowed.Apply),
 			"--allow-apply: want Operator or Cloud"},
-		{!slices.ContainsFunc(o.Allowed.Instances, invalidInstance),
+		{!slices.ContainsFunc(o.Allowed.Instances, func(entry string) bool { return !autopilot.ValidAllowedInstance(entry) }),
 			"--allowed-instances: want NAMESPACE/ID, with * for any"},
 		{!o.Allowed.LacksInstances(), "--allowed-instances is required with --allow-apply=Cloud: list NAMESPACE/ID, or */* for every instance of the project"},
 		{o.CloudRate > 0, "--cloud-rate: want more than 0"},
@@ -91,5 +91,3 @@ func (o *Options) validEndpoints() bool {
 func isWeb(u *url.URL, err error) bool {
 	return err == nil && u.Host != "" && (u.Scheme == "https" || u.Scheme == "http")
 }
-
-func invalidInstance(entry string) bool { return !autopilot.ValidAllowedInstance(entry) }
