@@ -47,13 +47,11 @@ func (c Case) PendingDeferral() *v1alpha1.Deferred {
 	}
 	due := w.DeepCopy()
 	due.Metrics = nil
+	value, unknown := strconv.ParseFloat(w.ValuePercent, 64) // of the first metric
 	for i, m := range w.Metrics {
 		row, err := LookupMetric(m)
-		value, known := 0.0, false
-		if percent, parseErr := strconv.ParseFloat(w.ValuePercent, 64); i == 0 && parseErr == nil {
-			value, known = percent, true // that of the first metric
-		}
-		if err == nil && row.Enabled(c.Spec) && (!known || value >= float64(row.ConfiguredThreshold(c.Spec))) {
+		if err == nil && row.Enabled(c.Spec) &&
+			(i > 0 || unknown != nil || value >= float64(row.ConfiguredThreshold(c.Spec))) {
 			due.Metrics = append(due.Metrics, m)
 		} else if i == 0 {
 			due.ValuePercent = ""
