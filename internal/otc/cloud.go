@@ -88,16 +88,13 @@ func Connect(ctx context.Context, o Options) (*Cloud, error) {
 	if o.Patient && acct.region == "" { // known before a request, so that no restart repeats a refused login
 		return nil, errors.New("cloud credentials: the region is unknown: set OS_REGION_NAME, or a project name that begins with it")
 	}
-	if err = c.session.logIn(ctx); err != nil && (!o.Patient || !isUnreachable(err) && !errors.Is(err, ErrCredentials)) {
+	err = c.session.logIn(ctx)
+	_, isWrong := errors.AsType[*tls.CertificateVerificationError](err) // a certificate that is wrong stays wrong
+	mayChange := errors.Is(err, ErrCredentials) || errors.Is(err, ErrUnavailable) && !isWrong
+	if err != nil && !(o.Patient && mayChange) {
 		return nil, err
 	}
 	return c, nil
-}
-
-// isUnreachable reports whether the cloud may answer later. A wrong certificate does not become right.
-func isUnreachable(err error) bool {
-	_, wrong := errors.AsType[*tls.CertificateVerificationError](err)
-	return errors.Is(err, ErrUnavailable) && !wrong
 }
 
 // Reach tries to log in until it succeeds or ctx ends. It returns at once if a login has succeeded before. It reads the

@@ -34,8 +34,9 @@ func (c *Cloud) Dimension(ctx context.Context, inst autopilot.Instance) (string,
 	}
 	own := Series{Metric: seriesMetric(), Dimension: ofInstance, Value: inst.ID}
 	node := Series{Metric: own.Metric, Dimension: ofNode, Value: inst.Primary}
-	if node.Value == "" {
-		return own.Dimension + ":" + own.Value, nil
+	dimension := ofInstance + ":" + inst.ID
+	if inst.Primary == "" {
+		return dimension, nil
 	}
 	listed, err := c.series.Get(ctx, project{}, c.now().Add(-seriesKnownFor))
 	if err == nil && !listed[own] {
@@ -45,9 +46,9 @@ func (c *Cloud) Dimension(ctx context.Context, inst autopilot.Instance) (string,
 		return "", fmt.Errorf("list the series of %s: %w", own.Metric, err)
 	}
 	if !listed[own] && listed[node] {
-		return node.Dimension + ":" + node.Value, nil
+		dimension = ofNode + ":" + inst.Primary
 	}
-	return own.Dimension + ":" + own.Value, nil
+	return dimension, nil
 }
 
 // seriesMetric returns Cloud Eye's name of the metric whose series show which dimension of an instance has data.

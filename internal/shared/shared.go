@@ -133,12 +133,20 @@ func (e *entry[V]) ready(notBefore, now time.Time) *read[V] {
 	return nil
 }
 
-// run reads a value after the rest of the read before it.
+// run reads a value after the rest of the read before it. It runs on a goroutine of its own, so a panic of Read would end
+// the process.
 func (r *Reads[K, V]) run(ctx context.Context, key K, notBefore time.Time, e *entry[V], x *read[V], rest time.Duration) {
 	defer close(x.done)
 	time.Sleep(rest)
 	start := r.Now()
-	x.Value.Value, x.AsOf, x.err = r.safely(ctx, key, notBefore)
+	func() {
+		defer func() {
+			if p := recover(); p != nil {
+				x.err = fmt.Errorf("panic: %T", p) // not its text, which may contain what a stranger has sent
+			}
+		}()
+		x.Value.Value, x.AsOf, x.err = r.Read(ctx, key, notBefore)
+	}()
 	end := r.Now()
 	x.Took = end.Sub(start)
 	r.mu.Lock()
@@ -153,17 +161,6 @@ func (r *Reads[K, V]) run(ctx context.Context, key K, notBefore time.Time, e *en
 		e.failed = x
 	}
 	r.forget()
-}
-
-// safely returns a panic as an error. Read runs on a goroutine of its own, so a panic would otherwise end the process.
-// The text of a panic is not kept, because it may contain what a stranger has sent.
-func (r *Reads[K, V]) safely(ctx context.Context, key K, notBefore time.Time) (value V, asOf time.Time, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %T", p)
-		}
-	}()
-	return r.Read(ctx, key, notBefore)
 }
 
 // forget removes errors after their rest, and values that were not used for Keep. The caller holds r.mu.
