@@ -19,7 +19,13 @@ import (
 // error for the first wrong option, with the name of its flag.
 func (o *Options) Validate() error {
 	for _, list := range []*[]string{&o.Namespaces, &o.CertHosts, &o.ConfirmHosts, &o.Allowed.Instances} {
-		*list = trimmed(*list)
+		var kept []string
+		for _, entry := range *list {
+			if entry = strings.TrimSpace(entry); entry != "" {
+				kept = append(kept, entry)
+			}
+		}
+		*list = kept
 	}
 	for flag, hosts := range map[string][]string{"--smn-cert-hosts": o.CertHosts, "--smn-confirm-hosts": o.ConfirmHosts} {
 		for i := range hosts {
@@ -68,15 +74,6 @@ func ParsePublicURL(raw string) (*url.URL, error) {
 		return nil, errors.New("want an http or https URL")
 	}
 	return u, nil
-}
-
-func trimmed(values []string) (kept []string) {
-	for _, v := range values {
-		if v = strings.TrimSpace(v); v != "" {
-			kept = append(kept, v)
-		}
-	}
-	return kept
 }
 
 func (o *Options) validEndpoints() bool {
