@@ -16,9 +16,8 @@ import (
 const dataExpectedAfter = 30 * time.Minute
 
 // dimension returns the dimension of the rules, as name:value. An empty result is the instance's own dimension.
-// Otherwise it is that of the primary node, because only that has the data. dimension asks Cloud Eye 30 minutes after
-// ACTIVE whatever state the rules have, because a rule without data may be in ok for hours. It also asks after a
-// failover.
+// Otherwise it is that of the primary node, because only that has the data. dimension asks Cloud Eye after a failover,
+// and 30 minutes after ACTIVE whatever state the rules have, because a rule without data may be in ok for hours.
 func (r *round) dimension(ctx context.Context, inst autopilot.Instance) (string, error) {
 	seen := r.rap.Status.Instance
 	if seen != nil && seen.ID != inst.ID {

@@ -55,8 +55,7 @@ type newsFirst struct {
 	news, rest []Key
 }
 
-// Touch moves a waiting database to the front part if something has happened to it. The queue calls it for repeated
-// adds.
+// Touch moves a waiting database to the front part if it has news. The queue calls it for repeated adds.
 func (q *newsFirst) Touch(k Key) {
 	if i := slices.Index(q.rest, k); i >= 0 && q.isNews(k) {
 		q.rest = slices.Delete(q.rest, i, i+1)
@@ -156,8 +155,7 @@ func (c *Controller) enqueue(k Key) {
 	}
 }
 
-// enqueueForSweep requests a round and a check of the alarm rules. Both may use the lists that were read since the
-// sweep began.
+// enqueueForSweep requests a round and a check of the alarm rules. Both may use lists that are younger than the sweep.
 func (c *Controller) enqueueForSweep(k Key, begin time.Time) {
 	if q := c.leading(); q != nil {
 		c.decideMarks.setSweep(k, begin)

@@ -68,8 +68,7 @@ func neededChange(c autopilot.Case, kind v1alpha1.ChangeKind,
 	return reason, since, known && !unread
 }
 
-// lastDecision returns the last decision on the alarm of a metric. The answer of the API server or of the cloud follows
-// the decision that led to it.
+// lastDecision returns the last decision on the alarm of a metric. An answer to a request follows its decision.
 func lastDecision(decisions []autopilot.Decision, m v1alpha1.Metric) (last autopilot.Decision, ok bool) {
 	for _, d := range decisions {
 		if d.Metric == m {

@@ -10,8 +10,7 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// Summarize sets the texts for the columns of kubectl get: the volume, its cap and its used part, the last change and
-// the last decision.
+// Summarize sets the texts for the columns of kubectl get: volume, cap, used part, last change and last decision.
 func Summarize(s *v1alpha1.Status) {
 	s.Summary = v1alpha1.Summary{}
 	if s.Instance != nil && s.Instance.VolumeGB > 0 {

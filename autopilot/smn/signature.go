@@ -20,8 +20,7 @@ import (
 // ErrForged reports that a message was not signed by the key at its URL, or that the URL is refused.
 var ErrForged = errors.New("forged message")
 
-// Limits of certificates. A message beyond them is neither authentic nor forged: Keys returns ErrUnavailable, and the
-// receiver answers 503.
+// Limits of certificates. A message beyond them is neither authentic nor forged: Keys returns ErrUnavailable.
 const (
 	// certLimit is the largest certificate file in bytes. SMN's has 2 KB.
 	certLimit = 64 << 10
@@ -69,8 +68,7 @@ func (e Envelope) signingString(withSubject bool) []byte {
 	return b
 }
 
-// Verify returns ErrForged unless the signature is SHA-256 with RSA, PKCS #1 v1.5. The message cannot choose the
-// algorithm.
+// Verify returns ErrForged unless the signature is SHA-256 with RSA, PKCS #1 v1.5, whatever the message says.
 func (e Envelope) Verify(key *rsa.PublicKey) error {
 	signature, err := e.signatureBytes()
 	if err != nil {
@@ -126,9 +124,8 @@ func isCertName(s string) bool {
 	return ok && pem && hasForm(id, 32, 32, hex) && hasForm(region, 1, 32, lower+digits+"-")
 }
 
-// ParseCertificate reads the first PEM block of a file, which is the signer's certificate. It ignores the rest, such
-// as the issuers, as SMN's own samples do. The key must be RSA and strong enough. Current checks the dates at each
-// use.
+// ParseCertificate reads the first PEM block of a file, which is the signer's certificate. It ignores the rest, as
+// SMN's own samples do. The key must be RSA and strong enough. Current checks the dates at each use.
 func ParseCertificate(data []byte) (*x509.Certificate, error) {
 	block, rest := pem.Decode(data)
 	switch {

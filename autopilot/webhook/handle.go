@@ -33,8 +33,7 @@ const MaxBody = 1 << 20
 // ahead is unreadable.
 const MaxAhead = 5 * time.Minute
 
-// Connections limits the open connections, some 35 KB each. Others wait until one of them ends, after writeTime at the
-// latest.
+// Connections limits the open connections, some 35 KB each. Others wait for at most writeTime until one ends.
 const Connections = 1024
 
 // Limits of a connection.
@@ -54,11 +53,9 @@ const (
 	answerTime = 3500 * time.Millisecond
 	// smallBody is in bytes. Alarms have 2 to 4 KB. A larger body needs one of largeSlots.
 	smallBody = 8 << 10
-	// largeSlots limits the large bodies, because each costs five times its size in memory. Connections alone would allow
-	// five gigabytes.
+	// largeSlots limits the large bodies, because each costs five times its size in memory. Connections alone allow 5 GB.
 	largeSlots = 16
-	// retryAfter is in seconds. The header has a random value up to twice that, so that refused senders do not return
-	// all at once.
+	// retryAfter is in seconds. The header has a random value up to twice that, so that senders do not all return at once.
 	retryAfter = 5
 	// confirmTime is for one call of a confirmation link.
 	confirmTime = 2 * time.Second
@@ -86,8 +83,7 @@ func (r *Receiver) post(w http.ResponseWriter, req *http.Request) {
 	o.log(log)
 }
 
-// handle reads a message and works on it. Each part of the work returns when the context ends, so the answer is in
-// time.
+// handle reads a message and works on it. Each part returns when the context ends, so the answer is in time.
 func (r *Receiver) handle(ctx context.Context, w http.ResponseWriter, req *http.Request) outcome {
 	body, free, refused := r.readBody(w, req)
 	defer free()

@@ -207,8 +207,7 @@ func checkIDs(ids []string) error {
 	return nil
 }
 
-// CrossesNetworkUnencrypted reports whether requests to u cross a network over http. A request to a
-// loopback address does not.
+// CrossesNetworkUnencrypted reports whether requests to u use http, and not to a loopback address.
 func CrossesNetworkUnencrypted(u *url.URL) bool {
 	ip := net.ParseIP(u.Hostname())
 	return u.Scheme == "http" && u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback())

@@ -17,8 +17,7 @@ import (
 const (
 	// seriesKnownFor is how long a list of series is proof that an instance in it has data of its own.
 	seriesKnownFor = 24 * time.Hour
-	// seriesMissingFor is how old a list may be that says that an instance has no data of its own. Such an instance is
-	// looked up in each sweep.
+	// seriesMissingFor is how old a list may be that says that an instance has no data of its own. Each sweep looks it up.
 	seriesMissingFor = 5 * time.Minute
 	// metricsPage is how many series one request lists at most (CES api v1: querying_metrics.rst).
 	metricsPage = 1000

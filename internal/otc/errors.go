@@ -79,8 +79,7 @@ func (e *Error) hasCode(codes ...string) bool {
 	return slices.ContainsFunc(codes, func(code string) bool { return strings.EqualFold(e.Code, code) })
 }
 
-// transient reports whether a missing answer is the network's fault. It is not if the caller's context ended or the
-// server's certificate is wrong.
+// transient reports whether a missing answer is the network's fault. An ended context or a wrong certificate is not.
 func (e *Error) transient() bool {
 	_, wrong := errors.AsType[*tls.CertificateVerificationError](e.cause)
 	return !wrong && !errors.Is(e.cause, context.Canceled) && !errors.Is(e.cause, context.DeadlineExceeded)

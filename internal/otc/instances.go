@@ -51,8 +51,7 @@ func (c *Cloud) ListInstances(ctx context.Context) ([]autopilot.Instance, error)
 	return c.listInstances(ctx, instances.ListOpts{})
 }
 
-// readInstance reads one instance. The error wraps ErrNotFound if there is none. The API has no path for one instance,
-// only a filter.
+// readInstance reads one instance. The error wraps ErrNotFound if there is none. The API has only a filter for it.
 func (c *Cloud) readInstance(ctx context.Context, id string) (autopilot.Instance, error) {
 	found, err := c.listInstances(ctx, instances.ListOpts{Id: id}, id)
 	if err != nil {

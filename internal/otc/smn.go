@@ -50,8 +50,7 @@ func (c *Cloud) TopicSubscriptions(ctx context.Context, topicURN string) ([]Subs
 // Subscribe adds an endpoint to a topic and returns the URN of the subscription. SMN sends the endpoint a request to
 // confirm, and sends it again if the subscription exists and is unconfirmed. SMN answers 200 for an existing
 // subscription (SMN api: adding_a_subscription.rst), or the code SMN.0190 without a URN, also with 200
-// (error_codes.rst); then Subscribe searches the list. The error wraps ErrQuota if the topic or project has the
-// maximum number.
+// (error_codes.rst); then Subscribe searches the list. The error wraps ErrQuota if topic or project are full.
 func (c *Cloud) Subscribe(ctx context.Context, topicURN, protocol, endpoint, remark string) (urn string, err error) {
 	reply, err := subscriptions.Create(c.client(ctx, opSubscribe, topicURN),
 		subscriptions.CreateOpts{Endpoint: endpoint, Protocol: protocol, Remark: remark}, topicURN)

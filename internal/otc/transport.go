@@ -189,8 +189,7 @@ func (c call) send(req *http.Request, body []byte, token string) (*http.Response
 }
 
 // complete returns an error if a reply with a successful status is no success: it lacks the key that the operation
-// needs, or the operation needs no key and the reply has an error code. SMN reports some errors with 200 (SMN api:
-// error_codes.rst).
+// needs, or, if none is needed, has an error code. SMN reports some errors with 200 (SMN api: error_codes.rst).
 func (c call) complete(resp *http.Response, reply []byte) *Error {
 	var lacking error
 	if key := c.t.ops[c.op].holds; key != "" {

@@ -12,12 +12,10 @@ import (
 )
 
 // Reads reads values by key, and never reads a key twice at a time. Each caller says how new its answer must be.
-// Answers never go back in time. The exported fields must be set before the first call. Reads is safe for concurrent
-// use.
+// Answers never go back in time. Set the exported fields before the first call. Reads is safe for concurrent use.
 type Reads[K comparable, V any] struct {
-	// Read reads the value of a key, and returns the time as of which it is true, which is notBefore or later. No
-	// caller's context ends ctx, because others may wait for the value too, so Read must limit its time by itself.
-	// A panic of Read becomes its error.
+	// Read reads the value of a key, and returns the time as of which it is true, which is notBefore or later. No caller's
+	// context ends ctx, because others may wait too, so Read must limit its time. A panic of Read becomes its error.
 	Read func(ctx context.Context, key K, notBefore time.Time) (V, time.Time, error)
 	// Now is the clock of notBefore, Rest and Keep.
 	Now func() time.Time
@@ -133,8 +131,7 @@ func (e *entry[V]) ready(notBefore, now time.Time) *read[V] {
 	return nil
 }
 
-// run reads a value after the rest of the read before it. It runs on a goroutine of its own, so a panic of Read would end
-// the process.
+// run reads a value after the rest of the read before it. A panic on its goroutine would end the process.
 func (r *Reads[K, V]) run(ctx context.Context, key K, notBefore time.Time, e *entry[V], x *read[V], rest time.Duration) {
 	defer close(x.done)
 	time.Sleep(rest)
