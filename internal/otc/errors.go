@@ -39,17 +39,12 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	text := e.Service + " " + e.Operation + ":"
+	status := ""
 	if e.Status != 0 {
-		text += " " + strconv.Itoa(e.Status)
+		status = strconv.Itoa(e.Status)
 	}
-	if e.Code != "" {
-		text += " " + e.Code
-	}
-	if e.Message != "" {
-		text += " " + e.Message
-	}
-	return text
+	parts := []string{e.Service, e.Operation + ":", status, e.Code, e.Message}
+	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), " ")
 }
 
 // Unwrap returns the cause, such as context.Canceled.
@@ -87,12 +82,9 @@ func (e *Error) transient() bool {
 
 func (t *transport) refusal(op operation, resp *http.Response, reply []byte) *Error {
 	code, message := parseRefusal(reply)
-	if message == "" {
-		message = strings.ToLower(http.StatusText(resp.StatusCode))
-	}
 	return &Error{
 		Service: string(t.ops[op].service), Operation: string(op), Status: resp.StatusCode, Code: t.clean(code),
-		Message:    t.clean(message),
+		Message:    t.clean(cmp.Or(message, strings.ToLower(http.StatusText(resp.StatusCode)))),
 		retryAfter: retryAfter(resp.Header),
 	}
 }

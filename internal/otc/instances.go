@@ -112,15 +112,6 @@ func number(text string) int {
 	return n
 }
 
-// missing changes the status of 405 and 501 to 404, because an API that lacks a call may answer with any of them.
-func missing(err error) error {
-	if e, ok := errors.AsType[*Error](err); ok &&
-		(e.Status == http.StatusMethodNotAllowed || e.Status == http.StatusNotImplemented) {
-		e.Status = http.StatusNotFound
-	}
-	return err
-}
-
 // catalogueUsableFor is how old a catalogue may be, because a flavor may be sold out at any time.
 const catalogueUsableFor = 5 * time.Minute
 
@@ -176,9 +167,13 @@ func (c *Cloud) ResizeList(ctx context.Context, inst autopilot.Instance) (codes 
 			} `json:"compute_flavors"`
 		} `json:"flavor_groups"`
 	}
-	if err := c.doRequest(ctx, opListResizeTargets, http.MethodGet, "instances/"+inst.ID+"/flavors-resize", nil, &reply,
-		inst.ID); err != nil {
-		return nil, refusal(missing(err))
+	path := "instances/" + inst.ID + "/flavors-resize"
+	err = c.doRequest(ctx, opListResizeTargets, http.MethodGet, path, nil, &reply, inst.ID)
+	if e, ok := errors.AsType[*Error](err); ok && e.Status == http.StatusNotImplemented { // an API that lacks the call
+		e.Status = http.StatusNotFound
+	}
+	if err != nil {
+		return nil, refusal(err)
 	}
 	codes = []string{}
 	for _, g := range reply.Groups {

@@ -73,12 +73,8 @@ type call struct {
 
 // RoundTrip sends a request and retries it if necessary. It logs in again at most once.
 func (c call) RoundTrip(req *http.Request) (*http.Response, error) {
-	body, err := drain(req)
-	if err == nil {
-		err = c.err
-	}
-	if err != nil {
-		return nil, c.unsent(err)
+	if c.err != nil {
+		return nil, c.unsent(c.err)
 	}
 	renewed := false
 	for attempt := 1; ; attempt++ {
@@ -86,7 +82,7 @@ func (c call) RoundTrip(req *http.Request) (*http.Response, error) {
 			return nil, c.unsent(err)
 		}
 		token := c.token()
-		resp, fault := c.send(req, body, token)
+		resp, fault := c.send(req, token)
 		if fault == nil {
 			return resp, nil
 		}
@@ -146,7 +142,7 @@ func (c call) token() string {
 
 // send sends a request once. It reads the whole reply, so that the connection returns to the pool even if the SDK
 // does not close the body, as after a DELETE.
-func (c call) send(req *http.Request, body []byte, token string) (*http.Response, *Error) {
+func (c call) send(req *http.Request, token string) (*http.Response, *Error) {
 	ctx, cancel := context.WithTimeout(c.ctx, attemptTimeout)
 	defer cancel()
 	out := req.Clone(ctx)
@@ -154,10 +150,8 @@ func (c call) send(req *http.Request, body []byte, token string) (*http.Response
 	if token != "" {
 		out.Header.Set("X-Auth-Token", token)
 	}
-	if body != nil {
-		out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
-		out.Body, _ = out.GetBody()
-		out.ContentLength = int64(len(body))
+	if req.GetBody != nil { // net/http sets it for the bodies of the SDK, which are in memory
+		out.Body, _ = req.GetBody()
 	}
 	resp, err := c.t.base.RoundTrip(out)
 	var reply []byte
@@ -210,14 +204,6 @@ func (c call) complete(resp *http.Response, reply []byte) *Error {
 		return c.t.fault(c.op, 0, lacking)
 	}
 	return nil
-}
-
-func drain(req *http.Request) ([]byte, error) {
-	if req.Body == nil || req.Body == http.NoBody {
-		return nil, nil
-	}
-	defer func() { _ = req.Body.Close() }()
-	return io.ReadAll(req.Body)
 }
 
 // wrapError returns the *Error inside an error of the SDK, or a new one. It returns nil for nil.
