@@ -15,7 +15,7 @@ import (
 // job. Nothing is stored for an attempt that the API server has accepted, or that has had no clear answer.
 type Answer struct {
 	Attempt v1alpha1.Change  // as it was stored before the request
-	Before  *v1alpha1.Change // what the change was before this attempt; nil if there was none
+	Before  v1alpha1.Change  // what the change was before this attempt; without a state if there was none
 	Event   change.Event     // Unsent, Rejected or Accepted; Checked if the API server restored the old value at once
 	Reason  autopilot.Reason // of the refusal; ReasonRefused of the API server. If nothing was sent, empty needs no record
 	Message string           // the text of the API server or of the cloud
