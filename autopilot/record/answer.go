@@ -70,10 +70,10 @@ func (a Answer) reply(c autopilot.Case, s *v1alpha1.Status, next v1alpha1.Change
 	}
 	for _, d := range a.Acting {
 		d.Time = c.Now
-		switch {
-		case a.Event == change.Rejected:
+		switch a.Event {
+		case change.Rejected:
 			d = d.Decline(autopilot.RefusalReason(*next.Refusal), next.Refusal.NextTime.Sub(c.Now), "%s", autopilot.DescribeRefused(next))
-		case a.Event == change.Unsent:
+		case change.Unsent:
 			d = d.Decline(a.Reason, c.Recheck, "Nothing was requested (%s): %s", autopilot.DescribeStep(a.Attempt), a.Message)
 		default:
 			d = a.declineRestored(c, d, next)
