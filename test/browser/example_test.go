@@ -54,8 +54,8 @@ func ordersGrowths() (all []growth) {
 	return all
 }
 
-// ordersMeasured returns what Cloud Eye has measured of orders.
-func ordersMeasured(period time.Duration, since time.Time) (autopilot.Past, error) {
+// measured returns what Cloud Eye has measured of orders. Of young, it has only the last hour, with a growth in it.
+func measured(name string, period time.Duration, since time.Time) (autopilot.Past, error) {
 	past := autopilot.Past{Percent: map[v1alpha1.Metric][]autopilot.Point{}}
 	growths := ordersGrowths()
 	for at := since.Truncate(period).Add(period); at.Before(noon()); at = at.Add(period) {
@@ -69,6 +69,21 @@ func ordersMeasured(period time.Duration, since time.Time) (autopilot.Past, erro
 		past.SizeGB, past.UsedGB = append(past.SizeGB, point(float64(size))), append(past.UsedGB, point(ordersUsedGB(at)))
 		past.Percent[v1alpha1.MetricCPU] = append(past.Percent[v1alpha1.MetricCPU], point(ordersCPU(at)))
 		past.Percent[v1alpha1.MetricMemory] = append(past.Percent[v1alpha1.MetricMemory], point(68+2*daily(at)))
+	}
+	if name == "young" {
+		n := int(65 * time.Minute / period)
+		past.UsedGB, past.SizeGB = past.UsedGB[len(past.UsedGB)-n:], past.SizeGB[len(past.SizeGB)-n:]
+		for i := range n {
+			past.UsedGB[i].Value, past.SizeGB[i].Value = 58+22*float64(i)/float64(n), 80
+			if left := n - i; left < 3 {
+				past.SizeGB[i].Value = 90
+			} else if left == 3 {
+				past.SizeGB[i].Value = 87.5 // the average of the period with the growth
+			}
+		}
+		for m, points := range past.Percent {
+			past.Percent[m] = points[len(points)-n:]
+		}
 	}
 	return past, nil
 }
@@ -98,8 +113,16 @@ func (f *fleet) addOrders() {
 // exampleFleet returns a fleet in which the states occur, with n databases.
 func exampleFleet(t *testing.T, n int) *fleet {
 	t.Helper()
-	f := &fleet{t: t, past: ordersMeasured}
+	f := &fleet{t: t, past: measured}
 	f.addOrders()
+	f.add("shop", "young", "rds.pg.n1.large.4", 90, 500, 88.5, object{
+		"conditions": []object{condition("Armed", "True", "AlarmsInPlace", "3 alarm rules exist", 62*time.Minute)},
+		"changes":    []object{change("Volume", "80", "90", "storage", "90.6", 12*time.Minute)},
+	})
+	f.add("tenant-b", "copy", "rds.pg.n1.large.4", 120, 500, 50, object{
+		"conditions": []object{condition("Armed", "False", "InstanceClaimed", "shop/orders manages this instance: its alarm rules "+
+			"autopilot_shop_orders_0a1b2c3d_* watch it. Turn one of the two off, or delete the rules if that cluster is gone", time.Hour)},
+	})
 	f.add("shop", "carts", "rds.pg.n1.large.4", 60, 500, 84, object{
 		"alarms":  alarmOf("storage", 83, 4*time.Minute),
 		"changes": []object{change("Volume", "60", "70", "storage", "84.0", 0)},
@@ -112,11 +135,12 @@ func exampleFleet(t *testing.T, n int) *fleet {
 			"Next check at 12:25 UTC", 4*time.Minute)},
 		"changes": []object{change("Flavor", "rds.pg.n1.xlarge.4.ha", "rds.pg.n1.2xlarge.4.ha", "cpu", "93.5", 35*time.Minute)},
 	})
-	armed := condition("Armed", "True", "Armed", "3 alarm rules exist", 72*time.Hour)
+	armed := condition("Armed", "True", "AlarmsInPlace", "3 alarm rules exist", 72*time.Hour)
 	f.add("billing", "ledger", "rds.pg.n1.xlarge.4", 500, 500, 91.5, object{
 		"conditions": []object{armed, condition("Limited", "True", "CapReached",
 			"Storage is at its limit: 500 GB (spec.storage.maxGB). Raise maxGB or free space", time.Hour)},
-		"changes": []object{change("Volume", "490", "500", "storage", "90.2", 26*time.Hour)},
+		"changes": []object{change("Volume", "490", "500", "storage", "90.2", 26*time.Hour),
+			change("Volume", "480", "490", "storage", "90.4", 28*time.Hour)},
 	})
 	f.add("search", "index", "rds.mysql.n1.large.4", 200, 1000, 41, object{
 		"conditions": []object{condition("Armed", "False", "SubscriptionPending", "The topic's subscription is not confirmed "+

@@ -46,6 +46,24 @@ func TestPageWith400DatabasesInBothThemes(t *testing.T) {
 		}
 		b.checkAccessibility("database " + theme)
 		b.saveScreenshot("database-" + theme)
+		b.do(chromedp.Navigate(address+"/#/shop/young"), chromedp.WaitVisible(`svg.plot`))
+		got := b.text("main")
+		for _, want := range []string{
+			"Waiting\nfor 11 min\nOver the threshold, waiting for Cloud Eye's 5 values", "Since the first measurement, 65 min ago",
+			"size 90 GB", "steps of 10 GB, at most 500 GB", "only Sat, Sun 01:00–05:00 Europe/Berlin",
+		} {
+			if !strings.Contains(got, want) {
+				t.Errorf("a young database lacks %q: %s", want, got)
+			}
+		}
+		if d := eval[string](b, `document.querySelectorAll(".plot").length + document.querySelector(".line.size").getAttribute("d")`); !strings.HasPrefix(d, "3M34 ") || strings.Contains(got, "87.5") {
+			t.Errorf("the size of a young database has the path %s", d)
+		}
+		b.checkAccessibility("a young database " + theme)
+		b.saveScreenshot("young-" + theme)
+		b.do(chromedp.Navigate(address+"/#/billing/ledger"), chromedp.WaitVisible(`//*[@class="letter"][.="A–B"]`))
+		b.do(chromedp.Navigate(address+"/#/tenant-b/copy"), chromedp.WaitVisible(`dl a[href="#/shop/orders"]`),
+			chromedp.WaitVisible(`td a[href$="/docs/runbooks/reasons.md#instanceclaimed"]`))
 		back := eval[string](b, `getComputedStyle(document.body).backgroundColor`)
 		if dark := back == "rgb(15, 19, 24)"; dark != (theme == "dark") {
 			t.Errorf("in the %s theme the background is %s", theme, back)
@@ -66,7 +84,7 @@ func TestHostileTextsAreOnlyText(t *testing.T) {
 	t.Parallel()
 	const hostile = `<img src=x onerror=alert(1)><script>alert(2)</script>"'&` + "\u202egnp\x00\x1b[31m\u2066"
 	long := hostile + strings.Repeat("x", 5_000) + "</td></table>"
-	f := &fleet{t: t, past: func(time.Duration, time.Time) (autopilot.Past, error) {
+	f := &fleet{t: t, past: func(string, time.Duration, time.Time) (autopilot.Past, error) {
 		return autopilot.Past{}, errors.New(hostile)
 	}}
 	decided := decision(hostile, hostile, hostile, long, time.Minute)
@@ -149,7 +167,7 @@ func TestFilterCountsAndKeyboard(t *testing.T) {
 		t.Errorf("Enter on the row leads to %q", got)
 	}
 	eval[bool](b, `(history.back(), true)`)
-	b.do(chromedp.WaitVisible(`tbody tr:not([hidden]) a`))
+	b.do(chromedp.WaitVisible(`tbody tr:not([hidden]) th a`))
 	if got := rows(); len(got) != 1 {
 		t.Errorf("on the way back the filter leaves %v", got)
 	}
@@ -164,11 +182,17 @@ func TestPageRefreshesAndKeepsWhatTheReaderDoes(t *testing.T) {
 	address, host := serve(t, f)
 	b := open(t, "dark", host)
 	b.setSize(1000, 500)
-	b.do(chromedp.Navigate(address+"/"), chromedp.WaitVisible(`tbody a`))
 	refresh := func() string {
 		t.Helper()
 		return run(b, chromedp.Evaluate[string](tick, chromedp.EvalAwaitPromise))
 	}
+	b.do(chromedp.Navigate(address+"/#/shop/orders"), chromedp.WaitVisible(`svg.plot`))
+	eval[bool](b, `(window.kept = document.querySelector("table"), window.drawing = document.querySelector("svg.plot"), plotted = "", true)`)
+	refresh()
+	if !eval[bool](b, `kept.isConnected && !drawing.isConnected`) {
+		t.Error("new measurements draw more than the plots, or less")
+	}
+	b.do(chromedp.Navigate(address+"/#/"), chromedp.WaitVisible(`tbody th a`))
 	eval[bool](b, `(document.querySelector('a[href="#/shop/carts"]').focus(), scrollTo(0, 300), window.kept = document.querySelector("table"), true)`)
 	refresh()
 	if !eval[bool](b, `kept.isConnected`) {
@@ -177,6 +201,12 @@ func TestPageRefreshesAndKeepsWhatTheReaderDoes(t *testing.T) {
 	after := exampleFleet(t, 40)
 	after.add("shop", "another", "rds.pg.n1.large.4", 70, 500, 50, object{})
 	f.replace(after)
+	eval[bool](b, `(getSelection().selectAllChildren(kept), true)`)
+	refresh()
+	if !eval[bool](b, `kept.isConnected`) || b.text("#read") != "Waits while text is selected" {
+		t.Error("a selection of text is lost")
+	}
+	eval[bool](b, `(getSelection().removeAllRanges(), true)`)
 	if got := refresh(); !strings.Contains(got, "#/shop/carts") {
 		t.Errorf("the focus moved to %s", got)
 	}
