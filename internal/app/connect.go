@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -58,7 +57,7 @@ func ConnectKube(ctx context.Context, config *rest.Config, o Options) (*k8s.Clus
 	if proxy == nil {
 		proxy = http.ProxyFromEnvironment
 	}
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return proxied{next, proxy} })
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return otc.Proxied{RoundTripper: next, Proxy: proxy} })
 	kube, err := k8s.Connect(ctx, config, k8s.Options{
 		Version: o.Version, Own: own, Namespaces: o.Namespaces, SystemNamespace: o.System, Log: o.Log.Named("kubernetes"),
 	})
@@ -66,19 +65,4 @@ func ConnectKube(ctx context.Context, config *rest.Config, o Options) (*k8s.Clus
 		return nil, fmt.Errorf("connect to Kubernetes: %w", err)
 	}
 	return kube, nil
-}
-
-// proxied is a connection whose errors name the proxy.
-type proxied struct {
-	http.RoundTripper
-	proxy func(*http.Request) (*url.URL, error)
-}
-
-// RoundTrip sends a request.
-func (p proxied) RoundTrip(req *http.Request) (*http.Response, error) {
-	resp, err := p.RoundTripper.RoundTrip(req)
-	if err != nil {
-		err = otc.NameProxy(req, err, p.proxy)
-	}
-	return resp, err
 }

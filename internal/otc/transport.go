@@ -12,7 +12,6 @@ import (
 	"io"
 	"math"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
@@ -177,7 +176,6 @@ func (c call) send(req *http.Request, body []byte, token string) (*http.Response
 		if c.ctx.Err() == nil && ctx.Err() != nil {
 			err = fmt.Errorf("no answer within %s", attemptTimeout)
 		}
-		err = NameProxy(out, err, http.ProxyFromEnvironment)
 	}
 	c.t.requests.WithLabelValues(string(is.service), string(c.op), codeLabel(status)).Inc()
 	switch {
@@ -194,19 +192,6 @@ func (c call) send(req *http.Request, body []byte, token string) (*http.Response
 	resp.Request = req
 	resp.Body = io.NopCloser(bytes.NewReader(reply))
 	return resp, nil
-}
-
-// NameProxy adds to the error of a request the proxy that it took. net/http returns only the proxy's answer, such as
-// "Forbidden", which reads as an answer of the server.
-func NameProxy(req *http.Request, err error, proxy func(*http.Request) (*url.URL, error)) error {
-	via, invalid := proxy(req)
-	switch {
-	case invalid != nil:
-		return errors.New("the proxy in the environment is not a URL") // err may quote its password
-	case via != nil:
-		return fmt.Errorf("through the proxy %s: %w", via.Host, err)
-	}
-	return err
 }
 
 // complete returns an error if a reply with a successful status is no success: it lacks the key that the operation
