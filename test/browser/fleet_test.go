@@ -125,13 +125,6 @@ func (f *fleet) databases() []*v1alpha1.RdsAutopilot {
 	return f.all
 }
 
-// replace gives the fleet the databases of another one, while the page is served.
-func (f *fleet) replace(other *fleet) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.all = other.all
-}
-
 func (f *fleet) HasSynced() bool { return true }
 func (f *fleet) Reachable() bool { return true }
 
