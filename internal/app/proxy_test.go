@@ -22,8 +22,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Each client takes the proxy of the environment. NO_PROXY may lack the address of the Kubernetes API, so the error says
-// that the proxy has refused the request, and not the server.
+// Each client takes the proxy of the environment. NO_PROXY may lack the address of the Kubernetes API, so the error must
+// say that the proxy has refused the request, and not the server.
 func TestErrorsNameTheProxyOfTheEnvironment(t *testing.T) {
 	t.Parallel()
 	o := Options{LeaseNamespace: "default", CloudRate: 5, Log: zap.NewNop(), Env: func(name string) string {

@@ -141,8 +141,8 @@ func (a account) httpTransport(log *zap.Logger) (http.RoundTripper, error) {
 	}, http.ProxyFromEnvironment}, nil
 }
 
-// Proxied is a connection whose errors name the proxy. net/http returns only the proxy's answer, such as "Forbidden", which
-// reads as an answer of the server.
+// Proxied is a connection whose errors name the proxy. net/http returns only the proxy's answer, such as "Forbidden",
+// which reads as an answer of the server.
 type Proxied struct {
 	http.RoundTripper
 	Proxy func(*http.Request) (*url.URL, error)

@@ -73,7 +73,8 @@ function judge(a) {
   const s = a.status ?? {};
   const condition = (type) => (s.conditions ?? []).find((c) => c.type === type);
   const holds = (type) => condition(type)?.status === "True";
-  const of = (state, c) => ({ state, reason: c.reason !== state && c.reason, text: c.message, since: c.lastTransitionTime });
+  const of = (state, c) => ({ state, reason: c.reason !== state && c.reason, text: c.message,
+    since: c.lastTransitionTime });
   const armed = condition("Armed"), ready = condition("Ready"), progress = condition("Progressing");
   const alarm = (s.alarms?.rules ?? []).find((r) => r.state === "alarm");
   const pending = changesOf(a).find(isPending), volume = storage(a);
@@ -225,19 +226,20 @@ function ticks(max) {
 
 const minute = 60, hour = 3600, oneDay = 86400; // seconds
 
-// limits returns the time that the plots of a span show. They begin at the first measurement, but at least an hour ago,
-// so that those of a young database are not empty at the left.
+// limits returns the time that the plots of a span show. They begin at the first measurement, so that those of a young
+// database are not empty at the left. In a span with isOld, an earlier one is outside of the span.
 function limits(span) {
   const until = Date.parse(span.until) / 1e3, begin = until - span.hours * hour;
-  const times = [span.usedGB, span.sizeGB, ...Object.values(span.percent ?? {})].flatMap((points) => points?.[0]?.[0] ?? []);
+  const all = [span.usedGB, span.sizeGB, ...Object.values(span.percent ?? {})];
+  const times = all.flatMap((points) => points?.[0]?.[0] ?? []);
   const first = Math.min(...times);
-  if (!times.length || first < begin + span.hours * hour / 12) {
+  if (span.isOld || !times.length || first < begin + span.hours * hour / 12) {
     return { from: begin, until, name: span.hours > 48 ? `Last ${span.hours / 24} days` : `Last ${span.hours} hours` };
   }
-  return { from: Math.min(first, until - hour), until, first, name: "Since the first measurement" };
+  return { from: Math.min(first, until - minute), until, first, name: "Since the first measurement" };
 }
 
-// sizes replaces the average that Cloud Eye has for a period with a growth by the size after it. now is the present size.
+// sizes replaces the average that Cloud Eye has for a period with a growth by the size after it. now is the size now.
 function sizes(points, now) {
   return points.map(([t, v], i) => {
     const before = points[i - 1]?.[1] ?? 0, after = points[i + 1]?.[1] ?? now;
@@ -283,7 +285,7 @@ function plot(title, span, unit, lines, marks) {
     });
     return all;
   };
-  const every = [5 * minute, 10 * minute, 15 * minute, 30 * minute, hour, 2 * hour, 3 * hour, 6 * hour, oneDay, 3 * oneDay]
+  const every = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 1440, 3 * 1440].map((minutes) => minutes * minute)
     .find((unit) => (until - from) / unit <= 7);
   const times = [];
   for (let t = Math.ceil(from / every) * every; t <= until; t += every) times.push(t);
@@ -304,8 +306,8 @@ function plot(title, span, unit, lines, marks) {
   lines.map((l) => el("span", { class: `key ${l.class}` }, l.label)));
 }
 
-// showSeries draws three plots for each span. A span that failed says so, and the other one stays. The second one is left
-// out as long as the first one shows all measurements.
+// showSeries draws three plots for each span. A span that failed says so, and the other one stays. The second one is
+// left out as long as the first one shows all measurements.
 function showSeries(a, series) {
   if (!series?.spans) {
     return series?.error ? notice(series.error) : el("p", { class: "quiet" }, "Reading from Cloud Eye …");
@@ -313,17 +315,19 @@ function showSeries(a, series) {
   const at = (metric) => a.status?.alarms?.rules?.find((r) => r.metric === metric)?.thresholdPercent;
   const last = (points) => points.at(-1)?.[1] ?? 0;
   const [one, two] = series.spans;
-  const all = !one.error && !two.error && !(limits(two).from < limits(one).until - one.hours * hour) ? [one] : series.spans;
-  return all.map((span) => {
+  one.isOld = one.error || two.error || limits(two).from < limits(two).until - one.hours * hour;
+  return (one.isOld ? series.spans : [one]).map((span) => {
     const { from, until, first, name } = limits(span);
     const marks = changesOf(a).map((change) => ({ change, t: Date.parse(lastOf(change)) / 1e3 }))
       .filter((m) => m.t >= from && m.t <= until).sort((m, n) => m.t - n.t).slice(-26)
       .map((m, i) => ({ ...m, letter: String.fromCharCode(65 + i) }));
-    const used = span.usedGB ?? [], size = sizes(span.sizeGB ?? [], a.status?.instance?.volumeGB), limit = at("storage");
+    const used = span.usedGB ?? [], limit = at("storage");
+    const size = sizes(span.sizeGB ?? [], a.status?.instance?.volumeGB);
     const percentPlot = (metric, title, points = span.percent?.[metric] ?? []) => plot(title, span, "%", [
       { class: "used", label: `${round(last(points))} % used`, points },
       at(metric) && { class: "alarm", label: `alarm at ${at(metric)} %`, value: at(metric) }], marks);
-    return el("section", { "aria-label": name }, el("h3", {}, name, first && [", ", when(new Date(first * 1e3).toISOString())]),
+    return el("section", { "aria-label": name },
+      el("h3", {}, name, first && [", ", when(new Date(first * 1e3).toISOString())]),
       span.error ? notice(`Cannot read from Cloud Eye: ${span.error}`) : el("div", { class: "plots" },
         plot("Storage", span, "GB", [
           { class: "used", label: `${round(last(used))} GB used`, points: used },
@@ -340,7 +344,7 @@ function showSeries(a, series) {
 
 const reasonsPage = "https://github.com/mcsps/rds-autopilot/blob/main/docs/runbooks/reasons.md";
 
-// explained returns a reason with a link to its section of the documents. Reasons of conditions that need nobody have none.
+// explained returns a reason with a link to its section of the documents. These reasons have no section.
 const unexplained = ["NoChangePending", "WithinCaps", "Uncontested", "NotYet"];
 const explained = (reason) => (/^[A-Za-z]+$/.test(reason) && !unexplained.includes(reason)
   ? el("a", { href: `${reasonsPage}#${reason.toLowerCase()}`, rel: "noreferrer" }, reason) : reason);
@@ -348,21 +352,26 @@ const explained = (reason) => (/^[A-Za-z]+$/.test(reason) && !unexplained.includ
 // managerOf returns who manages an instance that another object has claimed. Only the message of Armed says it.
 function managerOf(a) {
   const armed = (a?.status?.conditions ?? []).find((c) => c.type === "Armed" && c.reason === "InstanceClaimed");
-  const [, text, namespace, name, cluster] = /^(([^\s/]+)\/(\S+)( of cluster \S+)?) manages /.exec(armed?.message) ?? [];
+  const [, text, namespace, name, cluster] =
+    /^(([^\s/]+)\/(\S+)( of cluster \S+)?) manages /.exec(armed?.message) ?? [];
   return text && !cluster ? el("a", { href: link({ namespace, name }) }, text) : text;
 }
 
 // policy returns the rows of the policy: what the autopilot may do to this database.
 function policy(a) {
-  const { mode, apply, instanceID, storage: volume = {}, flavor = {} } = a.spec ?? {}, s = a.status ?? {}, b = s.baseline;
+  const { mode, apply, instanceID, storage: volume = {}, flavor = {} } = a.spec ?? {};
+  const s = a.status ?? {}, b = s.baseline;
   const listed = (...parts) => parts.filter(Boolean).join(", ");
-  const trigger = (name, t) => (t?.enabled === false ? `${name} is not watched` : t && `${name} alarm at ${t.thresholdPercent} %`);
+  const trigger = (name, t) => (t?.enabled === false ? `${name} is not watched`
+    : t && `${name} alarm at ${t.thresholdPercent} %`);
   const cpus = flavor.maxVCPUs ?? (b && 4 * b.vcpus), memory = flavor.maxMemoryGB ?? (b && 4 * b.memoryGB);
   const w = flavor.window;
   return [
-    ["Mode", listed(mode, s.effectiveMode && s.effectiveMode !== mode && `limited to ${s.effectiveMode} by --mode of the service`)],
+    ["Mode", listed(mode,
+      s.effectiveMode && s.effectiveMode !== mode && `limited to ${s.effectiveMode} by --mode of the service`)],
     ["Applied by", listed(apply === "Cloud" ? "the autopilot, in the cloud" : "the operator of the Rds", instanceID)],
-    ["Storage", listed(volume.stepGB && `steps of ${volume.stepGB} GB`, volume.stepPercent && `or ${volume.stepPercent} % if that is more`,
+    ["Storage", listed(volume.stepGB && `steps of ${volume.stepGB} GB`,
+      volume.stepPercent && `or ${volume.stepPercent} % if that is more`,
       (s.maxGB ?? volume.maxGB) && `at most ${s.maxGB ?? volume.maxGB} GB`,
       volume.thresholdPercent && `alarm at ${volume.thresholdPercent} % or earlier`)],
     ["Flavor", listed(trigger("CPU", flavor.cpu), trigger("memory", flavor.memory), cpus && `at most ${cpus} vCPUs`,
@@ -375,7 +384,8 @@ function policy(a) {
 
 // showDatabase leaves the place of the plots empty, because they are drawn when Cloud Eye has answered.
 function showDatabase(list) {
-  const d = list.databases[0], a = d.autopilot, j = judge(a), s = a?.status ?? {}, i = s.instance, manager = managerOf(a);
+  const d = list.databases[0], a = d.autopilot, j = judge(a), s = a?.status ?? {}, i = s.instance;
+  const manager = managerOf(a);
   const time = (t) => (Date.parse(t) > 0 ? [el("span", { class: "whole" }, utc(t)), " ", quiet(when(t))] : "–");
   const card = (name, ...content) => el("div", { class: "card" }, el("dt", {}, name), el("dd", {}, content));
   const tone = (c) => ({ Completed: "good", Withdrawn: "quiet" })[stateOf(c)] ?? (isPending(c) ? "busy" : "bad");
@@ -390,7 +400,8 @@ function showDatabase(list) {
       card("The Rds requests", d.rds ? `${d.rds.volumeGB} GB` : "There is no Rds",
         d.rds && small(d.rds.flavor)),
       card("Mode", s.effectiveMode ?? a?.spec?.mode ?? "–", small(`next check ${nextCheck(d, list)}`)),
-      card("Instance", i?.status ?? "–", i && small(i.id), manager && el("div", { class: "small" }, "managed by ", manager))),
+      card("Instance", i?.status ?? "–", i && small(i.id),
+        manager && el("div", { class: "small" }, "managed by ", manager))),
   ];
   if (!a) return head;
   const alarms = ["storage", "cpu", "memory"].flatMap((metric) => {
