@@ -58,9 +58,6 @@ func NewKeys(hosts Hosts, client *http.Client, now func() time.Time) *Keys {
 		Read: func(ctx context.Context, url string, _ time.Time) (*x509.Certificate, time.Time, error) {
 			begun := now()
 			cert, err := k.fetch(ctx, url)
-			if err == nil {
-				k.known.Store(true)
-			}
 			return cert, begun, err
 		},
 		Rest: func(_ time.Duration, err error) time.Duration {
@@ -158,5 +155,6 @@ func (k *Keys) fetch(ctx context.Context, url string) (*x509.Certificate, error)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errNoCertificate, err)
 	}
+	k.known.Store(true)
 	return cert, nil
 }
