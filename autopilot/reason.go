@@ -101,7 +101,7 @@ func ReasonTable() []ReasonRow {
 		{Reason: ReasonNotEnabled, Source: decision, NotArmed: true,
 			Meaning: "Autopilot is off for this database or this metric"},
 		{Reason: ReasonInstanceUnknown, Source: decision, IsWarning: true, KeepsLimited: true, NotArmed: true,
-			Meaning: "The id in `status.id` of the `Rds`, or in `spec.instanceID`, is not in the cloud"},
+			Meaning: "There is no `Rds` of this name, or the id in its `status.id` or in `spec.instanceID` is not in the cloud"},
 		{Reason: ReasonInstanceClaimed, Source: decision, IsWarning: true, KeepsLimited: true, NotArmed: true,
 			Meaning: "An alarm rule of another object watches the instance, so that object manages it. The message names both"},
 		{Reason: ReasonNotAllowed, Source: decision, IsWarning: true, KeepsLimited: true, NotArmed: true,
