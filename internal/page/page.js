@@ -86,7 +86,7 @@ function judge(a) {
   if (armed.status !== "True") return of("Not armed", armed);
   if (holds("Contested")) return of("Contested", condition("Contested"));
   if (ready?.status === "False") return of("Not ready", ready);
-  if (pending && progress?.status === "False" && progress.reason !== "NoChangePending") return of("Refused", progress);
+  if (!pending && changesOf(a).some((c) => c.state === "Refused") && progress) return of("Refused", progress);
   if (holds("Limited")) return of("Limited", condition("Limited"));
   if (alarm || held) {
     const d = (s.decisions ?? []).find((x) => x.metric === (alarm?.metric ?? "storage"));
@@ -177,7 +177,7 @@ function showDatabases(list) {
   const chips = [chip("", all.length, "all", "databases"),
     ...order.filter((s) => counts[s]).map((s) => chip(s, counts[s].length, tones[s]))];
   const t = table("Databases", ["Database", "State", "Storage", "Last change", "Next check"], all.map((d) => {
-    const last = changesOf(d.autopilot).find((c) => !isPending(c));
+    const last = changesOf(d.autopilot).find((c) => c.endTime && c.state !== "Withdrawn");
     const flavor = d.autopilot?.status?.instance?.flavor ?? d.rds?.flavor;
     return [
       [el("a", { href: link(d) }, quiet(`${d.namespace}/`), d.name),
@@ -388,7 +388,7 @@ function showDatabase(list) {
   const manager = managerOf(a);
   const time = (t) => (Date.parse(t) > 0 ? [el("span", { class: "whole" }, utc(t)), " ", quiet(when(t))] : "–");
   const card = (name, ...content) => el("div", { class: "card" }, el("dt", {}, name), el("dd", {}, content));
-  const tone = (c) => ({ Completed: "good", Withdrawn: "quiet" })[stateOf(c)] ?? (isPending(c) ? "busy" : "bad");
+  const tone = (c) => ({ Completed: "good", Withdrawn: "quiet", Refused: "busy" })[stateOf(c)] ?? (isPending(c) ? "busy" : "bad");
   const ruleTone = { ok: "good", alarm: "busy" };
   const value = (x) => x.valuePercent && ` at ${percent(x.valuePercent)}`;
   const head = [
