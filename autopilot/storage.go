@@ -115,7 +115,7 @@ func (g growth) newSize(sizeGB int, usedGB float64) int {
 	if sizeGB <= 0 || sizeGB >= limit || !g.isShort(sizeGB, usedGB) {
 		return sizeGB
 	}
-	size := sizeGB + g.stepGB
+	size := RoundUp(sizeGB + g.stepGB) // a volume that was made elsewhere may have another size
 	for size < limit && (atThreshold(size, usedGB, g.thresholdPercent) || g.readOnly && !writable(size, usedGB)) {
 		size += volumeUnit
 	}
