@@ -69,6 +69,12 @@ func claimed(c *autopilot.Case) {
 
 func unclaimed(c *autopilot.Case) { c.Claim = v1alpha1.Claim{} }
 
+// unmeasured returns the alarm as it is if no source has a measurement.
+func unmeasured(a autopilot.Alarm) autopilot.Alarm {
+	a.Evidence = autopilot.Evidence{Missing: "used space: no value; newest message: no value"}
+	return a
+}
+
 func zones(of ...string) func(*autopilot.Case) {
 	return func(c *autopilot.Case) { c.Instance.Zones = of }
 }
