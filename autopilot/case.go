@@ -7,8 +7,9 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"strconv"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mcsps/rds-autopilot/flavors"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
@@ -38,8 +39,13 @@ type Case struct {
 	// Jobs holds the cloud's jobs for pending changes by id, as far as they could be read. The instance was read after
 	// them.
 	Jobs map[string]Job
-	// Accepted is our last patch of the Rds, if the API server has accepted it and the status does not show that yet.
-	Accepted *v1alpha1.Change
+	// Accepted is the request time of our last patch of the Rds that the API server has accepted. It makes a text better.
+	Accepted *metav1.MicroTime
+	// IsSpecLive means that Wanted was read from the API server, not from a cache.
+	IsSpecLive bool
+	// LastSeen is when this process last saw the instance before this check; zero if it never did, nil if that does not
+	// matter.
+	LastSeen *time.Time
 
 	Alarms []Alarm
 	Status v1alpha1.Status // with the results of the changes that were in progress
@@ -73,20 +79,9 @@ type Wanted struct {
 	Flavor   string
 }
 
-// Of returns the size in GB or the flavor that the spec requests.
+// Of returns the size in GB or the flavor that the spec requests; empty if it requests none.
 func (w Wanted) Of(kind v1alpha1.ChangeKind) string {
-	if kind == v1alpha1.KindFlavor {
-		return w.Flavor
-	}
-	return strconv.Itoa(w.VolumeGB)
-}
-
-// Matches reports whether the spec already requests the size or flavor of a change.
-func (w Wanted) Matches(ch v1alpha1.Change) bool { return w.Of(ch.Kind) == ch.To }
-
-// Includes reports whether the spec already requests the flavor of a change, or at least its size.
-func (w Wanted) Includes(ch v1alpha1.Change) bool {
-	return w.Matches(ch) || ch.Kind == v1alpha1.KindVolume && w.VolumeGB >= Gigabytes(ch.To)
+	return Instance{VolumeGB: w.VolumeGB, Flavor: w.Flavor}.Of(kind)
 }
 
 // Fact names something that a guard reads when it needs it.

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/mcsps/rds-autopilot/autopilot/change"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -17,12 +18,12 @@ func (c Case) UntilEffective(a Alarm) time.Duration {
 	valueNow, ineffective := a.Evidence.Percent, 0
 	for _, ch := range c.Status.Changes {
 		i := slices.Index(ch.Metrics, a.Metric)
-		if i < 0 || ch.By != v1alpha1.ByAutopilot || ch.Outcome != v1alpha1.OutcomeCompleted {
+		if i < 0 || !change.IsOurs(ch) || ch.State != v1alpha1.StateCompleted {
 			continue
 		}
 		values := slices.Concat([]string{ch.ValuePercent}, ch.MorePercents, make([]string, i)) // an empty one is not known
 		before, err := strconv.ParseFloat(values[i], 64)
-		remaining := effectSpan - c.Now.Sub(ch.CompletionTime.Time)
+		remaining := change.WeekSpan - c.Now.Sub(ch.EndTime.Time)
 		if err != nil || remaining <= 0 || ch.Generation != c.Generation || valueNow <= before-effectPoints {
 			return 0
 		}

@@ -10,6 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/mcsps/rds-autopilot/autopilot/change"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -128,7 +129,7 @@ func (c Case) OverThresholdSince(e Evidence) *metav1.Time {
 	if !c.IsFull(e) {
 		return nil
 	}
-	grown, ok := LastChanged(c.Status.Changes, v1alpha1.KindVolume)
+	grown, ok := change.LastChanged(c.Status.Changes, v1alpha1.KindVolume)
 	if since == nil || ok && grown.After(since.Time) {
 		return Seconds(c.Now)
 	}
@@ -214,7 +215,7 @@ func (a Alarm) MessageID() string {
 func (c Case) UsedSpaceDue(a Alarm) bool {
 	s := c.Status
 	return c.Instance != nil && c.Instance.HasKnownEngine() && (c.IsSweep || a.InForce(c.Now) || !c.GrowthTime(a).IsZero() || s.OverThresholdSince != nil ||
-		c.ReadOnly(Evidence{}) != nil || c.Unstarted(v1alpha1.KindVolume) != nil)
+		c.ReadOnly(Evidence{}) != nil || c.awaitsAttempt(v1alpha1.KindVolume))
 }
 
 // Micro returns a time with the precision of a MicroTime in JSON.

@@ -25,7 +25,7 @@ func TestOverThresholdSinceFollowsTheUsedSpace(t *testing.T) {
 	now := metav1.NewTime(cases.Noon())
 	full, low := autopilot.Evidence{Time: cases.Noon(), UsedGB: 93}, autopilot.Evidence{Time: cases.Noon(), UsedGB: 84}
 	grown := func(age time.Duration) []v1alpha1.Change {
-		return []v1alpha1.Change{{Kind: v1alpha1.KindVolume, Outcome: v1alpha1.OutcomeCompleted, CompletionTime: cases.Ago(age)}}
+		return []v1alpha1.Change{{Kind: v1alpha1.KindVolume, State: v1alpha1.StateCompleted, EndTime: cases.Ago(age)}}
 	}
 	for name, tc := range map[string]struct {
 		was     *metav1.Time
@@ -167,8 +167,8 @@ func TestReadOnlyLastsUntilANewerMeasurementShowsTheDatabaseWritable(t *testing.
 	grownFrom := func(from string, age time.Duration) func(*autopilot.Case) {
 		return func(c *autopilot.Case) {
 			c.Status.Changes = []v1alpha1.Change{{Kind: v1alpha1.KindVolume, By: v1alpha1.ByAutopilot, From: from, To: "100",
-				Outcome: v1alpha1.OutcomeCompleted, DecisionTime: new(cases.Ago(age + 10*time.Minute)), StartTime: new(cases.Ago(age + 10*time.Minute)),
-				CompletionTime: cases.Ago(age)}}
+				State: v1alpha1.StateCompleted, RequestTime: new(cases.Ago(age + 10*time.Minute)), StartTime: new(cases.Ago(age + 10*time.Minute)),
+				EndTime: cases.Ago(age)}}
 			c.FormerSeen = cases.Ago(age + 30*time.Second).Time
 		}
 	}

@@ -9,7 +9,7 @@ import (
 // Off says why nothing is decided for a database, and nothing of it should exist in the cloud. The zero value means
 // that its autopilot is on.
 type Off struct {
-	Reason  Reason // ReasonNotEnabled, ReasonNotAllowed or ReasonInstanceUnknown
+	Reason  Reason // ReasonNotEnabled, ReasonNotAllowed, ReasonPolicyInvalid or ReasonInstanceUnknown
 	Message string
 }
 
@@ -22,9 +22,9 @@ func OffFor(t *Target, a *v1alpha1.RdsAutopilot, explicit v1alpha1.SwitchValue, 
 	case t == nil:
 		return Off{ReasonInstanceUnknown, "There is no Rds with this namespace and name"}
 	case t.NoRds: // the existence of the RdsAutopilot is the switch
-	case a.Spec.InstanceID != "" && t.InstanceID != "" && a.Spec.InstanceID != t.InstanceID:
-		return Off{ReasonInstanceUnknown,
-			"spec.instanceID differs from status.id of the Rds with this namespace and name. Remove the wrong one"}
+	case a.Spec.Apply == v1alpha1.ApplyCloud:
+		return Off{ReasonPolicyInvalid, "An Rds of this name exists, and its operator applies its changes. Remove spec.apply and " +
+			"spec.instanceID, or give this RdsAutopilot another name to have the cloud changed without the operator"}
 	case t.Deleting:
 		return Off{ReasonNotEnabled, "The Rds is being deleted"}
 	case explicit == v1alpha1.SwitchOff:

@@ -2,6 +2,8 @@
 
 package autopilot
 
+import "github.com/mcsps/rds-autopilot/autopilot/change"
+
 // Reason is the code of the reason for a decision. It is the same in the record, events, conditions, metrics and logs.
 type Reason string
 
@@ -18,7 +20,7 @@ const (
 	ReasonBelowThreshold  Reason = "BelowThreshold"
 	ReasonStaleEvidence   Reason = "StaleEvidence"
 	ReasonChangePending   Reason = "ChangePending"
-	ReasonStalled         Reason = "Stalled"
+	ReasonStalled         Reason = change.Stalled
 	ReasonInstanceBusy    Reason = "InstanceBusy"
 	ReasonStorageFull     Reason = "StorageFull"
 	ReasonCapReached      Reason = "CapReached"
@@ -40,7 +42,7 @@ const (
 	ReasonPaymentRequired Reason = "PaymentRequired"
 	ReasonNotPermitted    Reason = "NotPermitted"
 	ReasonCloudRefused    Reason = "CloudRefused"
-	ReasonJobFailed       Reason = "JobFailed"
+	ReasonJobFailed       Reason = change.JobFailed
 
 	ReasonCauseNotData   Reason = "CauseNotData"
 	ReasonNearCap        Reason = "NearCap"
@@ -60,7 +62,7 @@ const (
 	RuleMissing         = "RuleMissing"
 	NameTooLong         = "NameTooLong"
 	QuotaExceeded       = string(ReasonQuotaExceeded)
-	CloudUnreachable    = "CloudUnreachable" // also of a decision with apply: Cloud
+	CloudUnreachable    = change.NoAnswer // also of a decision with apply: Cloud
 )
 
 // ReadFailed is the only reason of the condition Ready that Armed does not have.
@@ -83,7 +85,6 @@ type ReasonRow struct {
 	Meaning string // the text in docs/runbooks/reasons.md, without a full stop at the end
 
 	IsWarning     bool // the event is a Warning, because a needed change is not made
-	IsPostponed   bool // the change is still needed, so an intent that was not patched yet is kept
 	KeepsLimited  bool // the decision does not show whether a cap applies, so the condition Limited stays
 	LacksEvidence bool // there is no measurement at or over the threshold
 	NotArmed      bool // the condition Armed may be False for it
@@ -96,7 +97,7 @@ func ReasonTable() []ReasonRow {
 		{Reason: ReasonAlarmInForce, Source: decision, KeepsLimited: true,
 			Meaning: "The autopilot patched the `Rds` or, with `apply: Cloud`, the cloud accepted the request. The event has the action as its reason: `GrowVolume` or `ChangeFlavor`"},
 		{Reason: ReasonPolicyInvalid, Source: decision, IsWarning: true, NotArmed: true,
-			Meaning: "The window holds a value that the schema does not catch, such as an unknown time zone. The message names the field. Storage still grows"},
+			Meaning: "The window has a value that the schema does not catch, such as an unknown time zone: storage still grows. Or `apply: Cloud` stands beside an `Rds` of the same name: then nothing is done. The message says what to correct"},
 		{Reason: ReasonNotEnabled, Source: decision, NotArmed: true,
 			Meaning: "Autopilot is off for this database or this metric"},
 		{Reason: ReasonInstanceUnknown, Source: decision, IsWarning: true, KeepsLimited: true, NotArmed: true,
@@ -106,17 +107,17 @@ func ReasonTable() []ReasonRow {
 		{Reason: ReasonNotAllowed, Source: decision, IsWarning: true, KeepsLimited: true, NotArmed: true,
 			Meaning: "`--allowed-instances` does not allow this namespace to name the instance, or `spec.apply` is `Cloud` and `--allow-apply` is `Operator`"},
 		{Reason: ReasonAlarmCleared, Source: decision, Meaning: "The alarm had ended before the leader checked it"},
-		{Reason: ReasonNoData, Source: decision, IsWarning: true, IsPostponed: true, KeepsLimited: true,
+		{Reason: ReasonNoData, Source: decision, IsWarning: true, KeepsLimited: true,
 			LacksEvidence: true, NotArmed: true, Meaning: "No measurement is sound, or the flavors, sizes or zones are not known. The next check is after 1 to 5 minutes"},
 		{Reason: ReasonBelowThreshold, Source: decision, LacksEvidence: true,
 			Meaning: "The alarm is in force, but the newest measurement is below the threshold"},
-		{Reason: ReasonStaleEvidence, Source: decision, IsPostponed: true, KeepsLimited: true, LacksEvidence: true,
+		{Reason: ReasonStaleEvidence, Source: decision, KeepsLimited: true, LacksEvidence: true,
 			Meaning: "The newest measurement is too old"},
-		{Reason: ReasonChangePending, Source: decision, IsPostponed: true, KeepsLimited: true,
+		{Reason: ReasonChangePending, Source: decision, KeepsLimited: true,
 			Meaning: "A change of the autopilot or of another writer is in progress, or storage grows first"},
-		{Reason: ReasonStalled, Source: decision, IsWarning: true, IsPostponed: true, KeepsLimited: true,
+		{Reason: ReasonStalled, Source: decision, IsWarning: true, KeepsLimited: true,
 			Meaning: "A change was requested 15 minutes ago, the instance is `ACTIVE`, and the change is not done; or a job of the cloud has run for an hour. With `apply: Cloud` the autopilot then decides again"},
-		{Reason: ReasonInstanceBusy, Source: decision, IsPostponed: true, KeepsLimited: true,
+		{Reason: ReasonInstanceBusy, Source: decision, KeepsLimited: true,
 			Meaning: "The instance is not `ACTIVE`, or not for long enough"},
 		{Reason: ReasonStorageFull, Source: decision, IsWarning: true, KeepsLimited: true,
 			Meaning: "The instance is in `STORAGE FULL`. A larger volume was requested, and the cloud may refuse it"},
@@ -133,7 +134,7 @@ func ReasonTable() []ReasonRow {
 			Meaning: "`maxChangesPerDay` changes of flavor in 24 hours"},
 		{Reason: ReasonNoEffect, Source: decision, IsWarning: true,
 			Meaning: "Two larger flavors in a row did not help"},
-		{Reason: ReasonContested, Source: decision, IsWarning: true, IsPostponed: true,
+		{Reason: ReasonContested, Source: decision, IsWarning: true,
 			Meaning: "Another writer reset the autopilot's size, or replaced its flavor by a smaller one. The message names the field manager if it is known"},
 		{Reason: ReasonRolledBack, Source: decision, IsWarning: true,
 			Meaning: "The cloud reverted the autopilot's flavor although the `Rds` still requests it. Flavors wait for 24 hours"},
@@ -142,20 +143,20 @@ func ReasonTable() []ReasonRow {
 		{Reason: ReasonOutsideWindow, Source: decision,
 			Meaning: "The window is closed. The change is kept until it opens"},
 		{Reason: ReasonRecommend, Source: decision, Meaning: "Mode is `Recommend`: this would have been done"},
-		{Reason: ReasonRefused, Source: decision, IsWarning: true, IsPostponed: true,
+		{Reason: ReasonRefused, Source: decision, IsWarning: true,
 			Meaning: "The Kubernetes API refuses the patch. The message has its text. The autopilot retries after 1, 2, 4, 8 and then every 15 minutes"},
 
-		{Reason: ReasonQuotaExceeded, Source: decision, IsWarning: true, IsPostponed: true, NotArmed: true,
+		{Reason: ReasonQuotaExceeded, Source: decision, IsWarning: true, NotArmed: true,
 			Meaning: "The tenant's quota does not allow another alarm rule or, with `apply: Cloud`, the change"},
-		{Reason: ReasonPaymentRequired, Source: decision, IsWarning: true, IsPostponed: true,
+		{Reason: ReasonPaymentRequired, Source: decision, IsWarning: true,
 			Meaning: "With `apply: Cloud`: the cloud makes no change for an account that is frozen or has not paid"},
-		{Reason: ReasonNotPermitted, Source: decision, IsWarning: true, IsPostponed: true,
+		{Reason: ReasonNotPermitted, Source: decision, IsWarning: true,
 			Meaning: "With `apply: Cloud`: the service's user may not change instances. `deploy/examples/policy-apply-cloud.json` grants that"},
-		{Reason: ReasonCloudRefused, Source: decision, IsWarning: true, IsPostponed: true,
+		{Reason: ReasonCloudRefused, Source: decision, IsWarning: true,
 			Meaning: "With `apply: Cloud`: the cloud refuses the change. The message has its text. The autopilot retries after 1, 2, 4, 8 and then every 15 minutes"},
-		{Reason: ReasonJobFailed, Source: decision, IsWarning: true, IsPostponed: true,
+		{Reason: ReasonJobFailed, Source: decision, IsWarning: true,
 			Meaning: "With `apply: Cloud`: the cloud started the change and failed. The autopilot retries as for `CloudRefused`"},
-		{Reason: CloudUnreachable, Source: decision, IsWarning: true, IsPostponed: true, NotArmed: true,
+		{Reason: CloudUnreachable, Source: decision, IsWarning: true, NotArmed: true,
 			Meaning: "The cloud does not answer, or refuses the connection. If the answer to a change was lost, the autopilot repeats the request after 10 seconds to 2 minutes. A change that has started is not made twice"},
 
 		{Reason: ReasonNearCap, Source: warning, IsWarning: true, Meaning: "The volume has 80 % of `maxGB`"},

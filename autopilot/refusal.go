@@ -5,26 +5,9 @@ package autopilot
 import (
 	"cmp"
 	"fmt"
-	"time"
 
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
-
-// longestWait limits the wait after a refusal, so that a change is requested soon after its cause is gone.
-const longestWait = 15 * time.Minute
-
-// RefusalWait returns how long to wait after so many refusals: 1, 2, 4 … up to 15 minutes.
-func RefusalWait(count int32) time.Duration {
-	return min(time.Minute<<min(max(count-1, 0), 4), longestWait)
-}
-
-// UntilRetry returns how long to wait before a refused change is requested again.
-func UntilRetry(r v1alpha1.Refusal, now time.Time) time.Duration {
-	if r.NextTime != nil {
-		return r.NextTime.Sub(now)
-	}
-	return RefusalWait(r.Count) - now.Sub(r.Time.Time)
-}
 
 // RefusalReason returns the reason of decisions on a refused change.
 func RefusalReason(r v1alpha1.Refusal) Reason { return cmp.Or(Reason(r.Reason), ReasonRefused) }
@@ -57,7 +40,7 @@ func refusalText(r v1alpha1.Refusal) string {
 	case ReasonJobFailed:
 		return "The cloud started the change and failed"
 	case ReasonStalled:
-		return "The cloud accepted the change and did not make it"
+		return "The cloud did not make the change"
 	case CloudUnreachable:
 		return "The cloud gave no clear answer to the request"
 	}

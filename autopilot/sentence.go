@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/mcsps/rds-autopilot/autopilot/change"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -52,24 +53,23 @@ func DescribeStep(ch v1alpha1.Change) string {
 // DescribeChange returns a sentence that says how a change ended.
 func DescribeChange(ch v1alpha1.Change) string {
 	what := DescribeStep(ch)
-	if ch.Count > 1 {
-		what += fmt.Sprintf(" (%s)", TimesText(int(ch.Count)))
-	}
 	switch {
-	case !ch.IsDecided():
+	case !change.IsOurs(ch):
 		return what + ": changed by another writer"
-	case ch.Outcome == v1alpha1.OutcomeLost:
-		return what + " is lost: the Rds no longer requests it, and the cloud did not make it"
-	case ch.Outcome == v1alpha1.OutcomeReverted:
-		return what + " was taken back, although the Rds still requests it"
-	case ch.Outcome == v1alpha1.OutcomeFailed && ch.Refusal != nil:
+	case ch.State == v1alpha1.StateLost:
+		return what + " was requested, and there is no trace of it. It counts, because it may have begun"
+	case ch.State == v1alpha1.StateReplaced:
+		return what + " was replaced: something else is requested now"
+	case ch.State == v1alpha1.StateReverted:
+		return what + " was in the cloud, which has left it although the Rds still requests it"
+	case ch.State == v1alpha1.StateFailed && ch.Refusal != nil:
 		return what + " has failed: " + ch.Refusal.Message
-	case ch.Outcome == v1alpha1.OutcomeRefused:
-		return what + " was refused until it was not needed any more"
-	case ch.Outcome == v1alpha1.OutcomeWithdrawn:
-		return what + " was withdrawn before it was requested"
+	case ch.State == v1alpha1.StateWithdrawn:
+		return what + " was refused, and is withdrawn"
+	case ch.RequestTime == nil:
+		return what + " is done"
 	}
-	return fmt.Sprintf("%s is done, %s after the decision", what, DurationText(ch.CompletionTime.Sub(ch.DecisionTime.Time)))
+	return fmt.Sprintf("%s is done, %s after the request", what, DurationText(ch.EndTime.Sub(ch.RequestTime.Time)))
 }
 
 // TimesText returns "once" or a number of times.
@@ -78,6 +78,15 @@ func TimesText(n int) string {
 		return "once"
 	}
 	return fmt.Sprintf("%d times", n)
+}
+
+// ResetText returns the sentence that our size is no longer requested. It names a writer only if the spec was seen with
+// that size.
+func (c Case) ResetText(last v1alpha1.Change) string {
+	if last.State == v1alpha1.StateLost {
+		return fmt.Sprintf("There is no trace of the request for %s GB: the Rds requests %d GB", last.To, c.Wanted.VolumeGB)
+	}
+	return fmt.Sprintf("%s reset the size from %s to %d GB", WriterText(c.SizeWriter), last.To, c.Wanted.VolumeGB)
 }
 
 // ContestText returns the sentence that another writer replaced our flavor.

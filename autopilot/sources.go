@@ -170,9 +170,9 @@ func (a Alarm) reading(now time.Time) Reading {
 func (c Case) sizeFor(usedGB float64, at time.Time) float64 {
 	size := float64(c.Instance.VolumeGB)
 	for _, ch := range c.Status.Changes { // the newest is the first
-		isGrowth := ch.Kind == v1alpha1.KindVolume && ch.Outcome == v1alpha1.OutcomeCompleted
+		isGrowth := ch.Kind == v1alpha1.KindVolume && ch.State == v1alpha1.StateCompleted
 		from := float64(Gigabytes(ch.From))
-		if isGrowth && usedGB <= fullAtMost*from && !at.After(ch.CompletionTime.Add(ClockSkew)) {
+		if isGrowth && usedGB <= fullAtMost*from && !at.After(ch.EndTime.Add(ClockSkew)) {
 			size = from
 		}
 	}

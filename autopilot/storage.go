@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/mcsps/rds-autopilot/autopilot/change"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -83,13 +84,13 @@ func atThreshold(sizeGB int, usedGB float64, configuredThreshold int) bool {
 // completed growth. Only our own completed growths count.
 func nextStep(sizeGB int, policy v1alpha1.Storage, changes []v1alpha1.Change, now time.Time) int {
 	least := max(int(policy.StepGB), RoundUp((sizeGB*int(policy.StepPercent)+99)/100))
-	i := LastGrowth(changes)
-	if i < 0 {
+	grown, ok := change.LastGrowth(changes)
+	if !ok {
 		return least
 	}
-	last := Gigabytes(changes[i].To) - Gigabytes(changes[i].From)
+	last := Gigabytes(grown.To) - Gigabytes(grown.From)
 	step := 0
-	switch age := now.Sub(changes[i].CompletionTime.Time); {
+	switch age := now.Sub(grown.EndTime.Time); {
 	case age < stepDoubles:
 		step = min(2*last, sizeGB/2)
 	case age < stepFollows:
@@ -193,7 +194,7 @@ func (c Case) ReadOnly(e Evidence) *v1alpha1.ReadOnly {
 // IsReadOnly reports whether the database is read-only when a decision on its storage is made. After a growth it is not
 // known before the next measurement, whoever made the growth.
 func (c Case) IsReadOnly(a Alarm) bool {
-	grown, ok := LastChanged(c.Status.Changes, v1alpha1.KindVolume)
+	grown, ok := change.LastChanged(c.Status.Changes, v1alpha1.KindVolume)
 	isMeasured := !ok || !a.Evidence.Present() || a.Evidence.Time.After(grown)
 	return Row(a.Metric).InGB() && isMeasured && c.ReadOnly(a.Evidence) != nil
 }

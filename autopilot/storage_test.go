@@ -48,14 +48,14 @@ func noon() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) }
 
 // grownBy returns a completed growth of ours by so many GB.
 func grownBy(gb int, ago time.Duration) v1alpha1.Change {
-	return v1alpha1.Change{Kind: v1alpha1.KindVolume, By: v1alpha1.ByAutopilot, Outcome: v1alpha1.OutcomeCompleted,
-		From: "100", To: strconv.Itoa(100 + gb), CompletionTime: *Micro(noon().Add(-ago))}
+	return v1alpha1.Change{Kind: v1alpha1.KindVolume, By: v1alpha1.ByAutopilot, State: v1alpha1.StateCompleted,
+		From: "100", To: strconv.Itoa(100 + gb), EndTime: *Micro(noon().Add(-ago))}
 }
 
 func TestStepDependsOnOurLastCompletedGrowth(t *testing.T) {
 	const day = 24 * time.Hour
 	byOther, lost, flavor := grownBy(40, time.Minute), grownBy(40, time.Minute), grownBy(40, time.Minute)
-	byOther.By, lost.Outcome, flavor.Kind = v1alpha1.ByOther, v1alpha1.OutcomeLost, v1alpha1.KindFlavor
+	byOther.By, lost.State, flavor.Kind = v1alpha1.ByOther, v1alpha1.StateLost, v1alpha1.KindFlavor
 	tens, tenth := v1alpha1.Storage{StepGB: 10}, v1alpha1.Storage{StepGB: 10, StepPercent: 10}
 	for _, tc := range []struct {
 		name    string

@@ -77,7 +77,7 @@ func TestCRDsAcceptValidObjectsAndRefuseOthers(t *testing.T) {
 		{"RdsAutopilot", "a window over midnight", window(`days: [Mon], start: "22:00", end: "02:00"`), ""},
 		{"RdsAutopilot", "an old name of a zone", window(`start: "01:00", end: "05:00", timeZone: Asia/Calcutta`), ""},
 		{"RdsAutopilot", "a zone with a number in its name", window(`start: "01:00", end: "05:00", timeZone: Etc/GMT-2`), ""},
-		{"RdsAutopilot", "the cloud as well", `{apply: Cloud}`, ""},
+		{"RdsAutopilot", "the cloud without an instance", `{apply: Cloud}`, "spec.instanceID"},
 		{"RdsAutopilot", "an instance", `{apply: Cloud, instanceID: 0a1b2c3d4e5f60718293a4b5c6d7e8f9in01}`, ""},
 		{"RdsAutopilot", "an instance left to an operator", `{instanceID: 0a1b2c3d4e5f60718293a4b5c6d7e8f9in01}`, "spec.instanceID"},
 		{"RdsAutopilot", "an empty instance id", `{apply: Cloud, instanceID: ""}`, "spec.instanceID"},

@@ -242,7 +242,7 @@ func TestAlarmInForceGetsALastDecisionWhenAutopilotIsTurnedOff(t *testing.T) {
 // Once autopilot is on again, the change counts for cooldown and budget. Meanwhile it keeps its place.
 func TestChangeInProgressIsKeptWhileAutopilotIsOff(t *testing.T) {
 	level.InBubble(t, func(t *testing.T) {
-		w := newCloudWorld(t, true)
+		w := newCloudWorld(t)
 		c := w.startAlarm(v1alpha1.MetricCPU)
 		c.limiter.kube = cachedAutopilots{autopilots: []*v1alpha1.RdsAutopilot{w.rap()}} // its watch is behind
 		w.mustDecide(c)

@@ -5,88 +5,141 @@ package controller
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/autopilot/change"
 	"github.com/mcsps/rds-autopilot/autopilot/record"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// request requests a stored change for the instance itself: from the operator by a patch of the Rds, and then with
-// spec.apply: Cloud from the cloud. Both wait for other systems, so a request for a flavor is cancelled when the window
-// closes. It reports the decisions that the API server or the cloud has accepted, stores every other answer, and
-// returns when to check again.
-func (r *round) request(ctx context.Context, c autopilot.Case, ch v1alpha1.Change, acting []autopilot.Decision,
-	again time.Duration) (time.Duration, error) {
-	requestCtx := ctx
-	if remaining, ok := autopilot.UntilWindowCloses(r.rap.Spec, r.options.Now()); ok && ch.Kind == v1alpha1.KindFlavor {
-		if remaining <= 0 {
-			r.log.Info("nothing is requested, because the window has closed")
-			return again, nil
-		}
-		var cancel context.CancelFunc
-		requestCtx, cancel = context.WithTimeout(ctx, remaining)
-		defer cancel()
+// requestWithin is how long after its stored time a request may still be sent.
+const requestWithin = time.Minute
+
+// request requests a stored change: from the operator by a patch of the Rds or, without an Rds, from the cloud. It reports
+// the decisions unless the attempt was refused or not sent, stores the answer, and returns when to check again.
+func (r *round) request(ctx context.Context, c autopilot.Case, a record.Answer) (again time.Duration, err error) {
+	until := a.Attempt.RequestTime.Add(requestWithin)
+	if remaining, ok := autopilot.UntilWindowCloses(r.rap.Spec, r.options.Now()); ok && a.Attempt.Kind == v1alpha1.KindFlavor {
+		until = earlier(until, r.options.Now().Add(remaining))
 	}
-	answer, err := r.patchRds(requestCtx, ch)
-	if err != nil {
-		return again, err
+	sendCtx, cancel := context.WithTimeout(ctx, until.Sub(r.options.Now()))
+	defer cancel()
+	isClear, err := r.send(sendCtx, &a)
+	if a.Event != change.Unsent && a.Event != change.Rejected && !(isClear && a.Event == change.Checked) {
+		r.emitDecisions(a.News)
+		r.nameWAL(c, a.News)
 	}
-	if answer == nil && r.rap.Spec.Apply == v1alpha1.ApplyCloud {
-		if answer = r.changeInCloud(requestCtx, ch); answer == nil {
-			return again, nil
-		}
-	}
-	if answer == nil || answer.Reason == "" {
-		r.emitDecisions(acting)
-		r.nameWAL(c, acting)
-	}
-	if answer == nil {
-		return again, nil
+	if !isClear {
+		return 0, err
 	}
 	var answers, news []autopilot.Decision
 	var ended []v1alpha1.Change
-	c.Now, answer.Acting = r.options.Now(), acting
-	err = r.update(ctx, func(s *v1alpha1.Status) { answers, news, ended = answer.Record(c, s) })
-	if err != nil {
-		return again, err
+	c.Now, c.Wanted, c.IsSpecLive, c.Accepted = r.options.Now(), r.target.Wanted, true, a.Attempt.RequestTime
+	storeErr := r.update(ctx, func(s *v1alpha1.Status) { answers, news, ended = a.Record(c, s) })
+	if storeErr != nil {
+		return 0, errors.Join(err, storeErr)
 	}
 	r.emitEnded(ended)
 	r.emitDecisions(news)
+	var v autopilot.Verdict
 	for _, d := range answers {
-		if d.RequeueAfter > 0 && (again == 0 || d.RequeueAfter < again) {
-			again = d.RequeueAfter
-		}
+		v.RequeueIn(d.RequeueAfter)
 	}
-	return again, nil
+	return v.RequeueAfter, err
 }
 
-// changeInCloud requests a stored change from the cloud itself, for databases with spec.apply: Cloud. It returns nil
-// if it does not ask the cloud, because the target has changed, the window has closed or the instance has another flavor
-// by now.
-func (r *round) changeInCloud(ctx context.Context, ch v1alpha1.Change) *record.Answer {
-	if err := r.confirmTarget(ctx); err != nil {
-		r.log.Info("the cloud is not asked yet", zap.Error(err))
-		return nil
-	}
-	a := &record.Answer{Kind: ch.Kind, To: ch.To}
-	var err error
-	a.JobID, err = r.cloud.Change(ctx, r.target.InstanceID, ch)
-	if err == nil {
-		r.log.Info("the cloud has begun", zap.String("kind", string(ch.Kind)), zap.String("from", ch.From),
-			zap.String("to", ch.To), zap.String("job", a.JobID))
-		return a
-	}
-	a.Unsent = errors.Is(err, autopilot.ErrNotRequested)
-	if errors.Is(err, autopilot.ErrConflict) || a.Unsent && ctx.Err() != nil {
-		r.log.Info("the cloud is not asked yet", zap.Error(err))
-		return nil
-	}
-	a.Reason, a.Message = autopilot.CloudUnreachable, err.Error()
-	if refusal, refused := errors.AsType[*autopilot.RefusedError](err); refused {
-		a.Reason, a.Message = refusal.Reason, refusal.Message
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
 	}
 	return a
+}
+
+// send sends the request and enters the answer. isClear is false if there is nothing to store: the API server has accepted
+// the patch, or nobody knows whether the request has arrived. The error is one that the round should be repeated for.
+func (r *round) send(ctx context.Context, a *record.Answer) (isClear bool, err error) {
+	if ctx.Err() != nil { // the window has closed meanwhile
+		err = fmt.Errorf("%w: %w", autopilot.ErrNotRequested, ctx.Err())
+	} else if r.target.NoRds {
+		a.JobID, err = r.cloud.Change(ctx, r.target.InstanceID, a.Attempt, r.confirmTarget)
+	} else {
+		err = r.patchRds(ctx, a)
+	}
+	refusal, isRefused := errors.AsType[*autopilot.RefusedError](err)
+	switch {
+	case isRefused:
+		a.Event, a.Reason, a.Message = change.Rejected, refusal.Reason, refusal.Message
+		if a.Reason == "" {
+			a.Reason = autopilot.ReasonRefused
+		}
+		return true, nil
+	case errors.Is(err, autopilot.ErrNotRequested):
+		r.log.Info("nothing is requested yet", zap.Error(err))
+		a.Event = change.Unsent
+		switch isOld := errors.Is(err, autopilot.ErrConflict) || errors.Is(err, autopilot.ErrGone); {
+		case isOld:
+			return true, err
+		case ctx.Err() == nil:
+			a.Reason, a.Message = autopilot.CloudUnreachable, err.Error()
+		}
+		return true, nil
+	case err != nil:
+		return false, fmt.Errorf("request %s: %w", autopilot.DescribeStep(a.Attempt), err)
+	case a.JobID != "":
+		a.Event = change.Accepted
+		r.log.Info("the cloud has begun", zap.String("step", autopilot.DescribeStep(a.Attempt)), zap.String("job", a.JobID))
+		return true, nil
+	}
+	return a.Event == change.Checked && a.Reason == autopilot.ReasonContested, nil
+}
+
+// patchRds writes the size or flavor into the spec of the Rds. If the API server has accepted that and restored the old
+// value at once, the answer has the reason ReasonContested.
+func (r *round) patchRds(ctx context.Context, a *record.Answer) error {
+	if err := r.confirmTarget(ctx); err != nil {
+		return fmt.Errorf("%w: %w", autopilot.ErrNotRequested, err)
+	}
+	setPatched := func(ch *v1alpha1.Change) { r.controller.remember(r.key, func(m *memory) { m.patched = ch }) }
+	setPatched(&a.Attempt) // the watch event may come before the answer
+	stored, err := r.kube.PatchRds(ctx, r.target, a.Attempt)
+	switch {
+	case errors.Is(err, autopilot.ErrConflict), errors.Is(err, autopilot.ErrGone):
+		err = fmt.Errorf("%w: %w", autopilot.ErrNotRequested, err)
+	case err == nil && stored.Wanted.Of(a.Attempt.Kind) != a.Attempt.To:
+		a.Reason = autopilot.ReasonContested
+		r.target = stored
+		return nil
+	case err == nil:
+		r.target = stored
+		return nil
+	}
+	setPatched(nil)
+	return err
+}
+
+// confirmTarget is the last look before a request: it reads the target and the RdsAutopilot from the API server, because
+// the user may have changed the policy, turned autopilot off or replaced the Rds while the round waited. It returns
+// autopilot.ErrConflict then.
+func (r *round) confirmTarget(ctx context.Context) error {
+	live, err := r.kube.LiveTarget(ctx, r.key.Namespace, r.key.Name)
+	if err != nil {
+		return fmt.Errorf("read the Rds again: %w", err)
+	}
+	rap, err := r.readAgain(ctx)
+	if err != nil {
+		return err
+	}
+	switch {
+	case live.UID != r.target.UID || live.InstanceID != r.target.InstanceID:
+		return fmt.Errorf("the Rds was replaced: %w", autopilot.ErrConflict)
+	case rap.UID != r.rap.UID || rap.Generation != r.rap.Generation:
+		return fmt.Errorf("the RdsAutopilot has changed: %w", autopilot.ErrConflict)
+	case r.offFor(live, rap) != (autopilot.Off{}):
+		return fmt.Errorf("autopilot was turned off: %w", autopilot.ErrConflict)
+	}
+	return nil
 }

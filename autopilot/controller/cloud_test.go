@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -115,7 +116,8 @@ func (c cloud) ResizeList(context.Context, autopilot.Instance) ([]string, error)
 }
 
 // Change begins a job, whose id contains the new size or flavor.
-func (c cloud) Change(ctx context.Context, _ string, i v1alpha1.Change) (jobID string, err error) {
+func (c cloud) Change(ctx context.Context, _ string, i v1alpha1.Change,
+	confirm func(context.Context) error) (jobID string, err error) {
 	c.mu.Lock()
 	onChange := c.onChange
 	c.mu.Unlock()
@@ -124,13 +126,13 @@ func (c cloud) Change(ctx context.Context, _ string, i v1alpha1.Change) (jobID s
 			return "", err
 		}
 	}
+	if err := confirm(ctx); err != nil {
+		return "", fmt.Errorf("%w: %w", autopilot.ErrNotRequested, err)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch {
-	case c.inst.Flavor == i.To || strconv.Itoa(c.inst.VolumeGB) == i.To:
-		return "", nil
-	case c.inst.Status != autopilot.StatusActive:
-		return "", autopilot.ErrConflict
+	if c.inst.Of(i.Kind) != i.From || c.inst.Status != autopilot.StatusActive {
+		return "", fmt.Errorf("%w: %w", autopilot.ErrNotRequested, autopilot.ErrConflict)
 	}
 	c.steps, c.begun, c.inst.Status = append(c.steps, "change"), append(c.begun, i.To), "MODIFYING"
 	return "job-" + i.To, nil

@@ -118,7 +118,11 @@ func (c *Controller) isOwnPatch(key Key, old, now *autopilot.Target) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	m := c.memories[key]
-	return m != nil && m.patch != nil && before == *now && now.Wanted.Matches(*m.patch) && !old.Wanted.Matches(*m.patch)
+	if m == nil || m.patched == nil || before != *now {
+		return false
+	}
+	kind, to := m.patched.Kind, m.patched.To
+	return now.Wanted.Of(kind) == to && old.Wanted.Of(kind) != to
 }
 
 // AutopilotChanged handles a watch event of an RdsAutopilot, as TargetChanged does. It starts no round if only the

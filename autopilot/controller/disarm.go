@@ -25,7 +25,7 @@ func (r *round) disarm(ctx context.Context, off autopilot.Off) error {
 		return errors.Join(err, r.storeOff(ctx, r.rap.Status.Alarms, autopilot.CloudUnreachable,
 			fmt.Sprintf("%s, but the alarm rules cannot be removed yet: %v", message, err)))
 	}
-	isHeld := reason == string(autopilot.ReasonNotAllowed) && r.isNews(message)
+	isHeld := (off.Reason == autopilot.ReasonNotAllowed || off.Reason == autopilot.ReasonPolicyInvalid) && r.isNews(message)
 	hadRules := removed > 0 || len(r.rap.Status.Alarms.Rules) > 0
 	if err := r.storeOff(ctx, v1alpha1.Alarms{}, reason, message); err != nil {
 		return err
@@ -97,11 +97,7 @@ func (r *round) storeOff(ctx context.Context, left v1alpha1.Alarms, reason, mess
 	err := r.update(ctx, func(s *v1alpha1.Status) {
 		news = record.Decisions(s, r.lastDecisions(*s), r.now)
 		s.Alarms = left
-		c := autopilot.Case{Now: r.now, Spec: r.rap.Spec, NoRds: true, Accepted: r.controller.recall(r.key).patch}
-		if r.target != nil {
-			c.NoRds, c.Wanted = r.target.NoRds, r.target.Wanted
-		}
-		record.ClearOn(c, s)
+		record.ClearOn(autopilot.Case{Now: r.now}, s)
 		s.ObservedGeneration, s.EffectiveMode = r.rap.Generation, r.effectiveMode()
 		record.SetOff(s, reason, message, r.rap.Generation, r.now)
 	})

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/autopilot/change"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -46,7 +46,7 @@ func (l *flavorLimiter) reserve(k Key, most int, now time.Time) bool {
 		if stored, ok := l.stored[key]; ok {
 			changes = stored
 		}
-		if autopilot.HoldsPlace(changes, now) {
+		if change.HoldsPlace(changes, now) {
 			others[key] = true
 		}
 	})

@@ -31,7 +31,7 @@ func TestFlavorLimiterCountsWhatIsStoredAlthoughTheCacheIsOld(t *testing.T) {
 	cached := &v1alpha1.RdsAutopilot{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 	stored := cached.DeepCopy()
 	at := metav1.NewMicroTime(now)
-	stored.Status.Changes = []v1alpha1.Change{{Kind: v1alpha1.KindFlavor, By: v1alpha1.ByAutopilot, DecisionTime: &at}}
+	stored.Status.Changes = []v1alpha1.Change{{Kind: v1alpha1.KindFlavor, By: v1alpha1.ByAutopilot, State: v1alpha1.StateRequested, RequestTime: &at}}
 	l := newFlavorLimiter(cachedAutopilots{autopilots: []*v1alpha1.RdsAutopilot{cached}})
 	check := func(when string, has bool) {
 		t.Helper()

@@ -15,7 +15,7 @@ import (
 type memory struct {
 	ensured *ensureRecord                 // last Ensure; nil if this process has called none
 	cleared time.Time                     // when this process has removed the rules; zero after Ensure
-	patch   *v1alpha1.Change              // our last patch of the Rds, until the status shows that it was accepted
+	patched *v1alpha1.Change              // our last patch of the Rds that the API server may have accepted
 	stale   bool                          // the last round ended in a conflict, so the cache may still be old
 	warned  types.UID                     // Rds with an event about the operator's own autopilot
 	lost    map[v1alpha1.Metric]time.Time // begin of the alarm that was counted as lost

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/autopilot/change"
 	"github.com/mcsps/rds-autopilot/autopilot/record"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
@@ -100,7 +101,8 @@ func (r *round) observe(ctx context.Context) (autopilot.Case, error) {
 		if m.volumeGB != c.Instance.VolumeGB {
 			m.volumeGB, m.formerSeen = c.Instance.VolumeGB, m.seen
 		}
-		m.seen, c.FormerSeen = c.Now, m.formerSeen
+		c.LastSeen, c.FormerSeen = new(m.seen), m.formerSeen
+		m.seen = c.Now
 	})
 	c.Instance.Replicas = slices.Clone(c.Instance.Replicas)
 	for i := range c.Instance.Replicas {
@@ -163,8 +165,8 @@ func watches(rule v1alpha1.Rule, inst autopilot.Instance) bool {
 // readJobs reads the state of the pending changes' jobs. If a job has ended, this round reads the instance after that.
 func (r *round) readJobs(ctx context.Context) map[string]autopilot.Job {
 	jobs := make(map[string]autopilot.Job)
-	for _, ch := range r.rap.Status.PendingChanges() {
-		if ch.JobID == "" {
+	for _, ch := range r.rap.Status.Changes {
+		if ch.JobID == "" || !change.IsPending(ch) {
 			continue
 		}
 		job, err := r.cloud.Job(ctx, ch.JobID)

@@ -71,11 +71,11 @@ type Cloud interface {
 	// Dimension returns the dimension, as name:value, that has data of the instance.
 	Dimension(ctx context.Context, inst autopilot.Instance) (string, error)
 
-	// Change requests the absolute size or flavor of the intent, only if the instance is still as it was decided on;
-	// otherwise it returns autopilot.ErrConflict. It returns the id of the started job, or an empty id if the
-	// instance already has that size or flavor. An *autopilot.RefusedError is a refusal. After
-	// autopilot.ErrNotRequested no job has started. After any other error that is unknown.
-	Change(ctx context.Context, instanceID string, i v1alpha1.Change) (jobID string, err error)
+	// Change requests the absolute size or flavor of the change, only if the instance is still as it was decided on, and
+	// returns the id of the started job. It calls confirm last, right before it sends the request. An
+	// *autopilot.RefusedError is a refusal. After autopilot.ErrNotRequested nothing was sent. After any other error that is
+	// unknown.
+	Change(ctx context.Context, instanceID string, ch v1alpha1.Change, confirm func(context.Context) error) (jobID string, err error)
 	// Job returns the state of a job. If many jobs are running, it may return the last known state, or JobRunning.
 	Job(ctx context.Context, id string) (autopilot.Job, error)
 

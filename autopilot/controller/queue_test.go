@@ -138,7 +138,7 @@ func TestOwnPatchStartsNoRound(t *testing.T) {
 		"deleted":                    {at("1", "a", 110), nil, patch, false},
 		"another value than patched": {at("1", "a", 100), at("2", "a", 120), patch, false},
 	} {
-		c := &Controller{memories: map[Key]*memory{database: {patch: tc.patch}}}
+		c := &Controller{memories: map[Key]*memory{database: {patched: tc.patch}}}
 		if got := c.isOwnPatch(database, tc.old, tc.now); got != tc.isOwn {
 			t.Errorf("%s: own patch %t, want %t", name, got, tc.isOwn)
 		}

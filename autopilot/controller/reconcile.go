@@ -6,13 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/autopilot/change"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -39,6 +39,8 @@ type round struct {
 
 	notBefore time.Time // ignore what was read from the cloud before this time
 	isSweep   bool      // a sweep requested this round, and perhaps something else as well
+
+	isTargetLive bool // the round has read the target from the API server
 }
 
 // newRound reads both objects from the cache. It returns false if there is no RdsAutopilot.
@@ -108,9 +110,10 @@ func (r *round) readCurrentTarget(ctx context.Context) error {
 	if r.target == nil {
 		return r.readMissingTarget(ctx)
 	}
-	if r.target.NoRds || len(r.rap.Status.PendingChanges()) == 0 {
+	if r.target.NoRds || !change.AnyPending(r.rap.Status.Changes) {
 		return nil
 	}
+	r.isTargetLive = true
 	return r.readTarget(ctx)
 }
 
@@ -178,36 +181,11 @@ func (r *round) write(ctx context.Context, next v1alpha1.Status) error {
 	if stored.ResourceVersion != r.rap.ResourceVersion {
 		r.controller.limiter.store(stored)
 	}
-	r.forgetPatch(stored.Status.Changes)
 	was := meta.IsStatusConditionTrue(r.rap.Status.Conditions, v1alpha1.ConditionArmed)
 	r.rap = stored
 	if now := meta.FindStatusCondition(stored.Status.Conditions, v1alpha1.ConditionArmed); now != nil && now.Status == "True" && !was {
 		r.log.Info("armed", zap.String("topic", r.controller.topicURN()))
 		r.kube.Event(r.target, stored, autopilot.Event{Reason: eventArmed, Action: "Ensure", Note: now.Message})
-	}
-	return nil
-}
-
-// forgetPatch removes our last patch from memory once the status shows that it was accepted, or its change has ended.
-func (r *round) forgetPatch(changes []v1alpha1.Change) {
-	r.controller.remember(r.key, func(m *memory) {
-		isOpen := m.patch != nil && slices.ContainsFunc(changes, func(ch v1alpha1.Change) bool {
-			return ch.IsPending() && ch.RequestTime == nil && m.patch.DecisionTime.Equal(ch.DecisionTime)
-		})
-		if !isOpen {
-			m.patch = nil
-		}
-	})
-}
-
-// confirmVersion returns autopilot.ErrConflict if the API server's version of the RdsAutopilot is not the round's.
-func (r *round) confirmVersion(ctx context.Context) error {
-	live, err := r.readAgain(ctx)
-	if err != nil {
-		return err
-	}
-	if live.UID != r.rap.UID || live.ResourceVersion != r.rap.ResourceVersion {
-		return fmt.Errorf("the RdsAutopilot has changed: %w", autopilot.ErrConflict)
 	}
 	return nil
 }

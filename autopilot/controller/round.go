@@ -5,21 +5,21 @@ package controller
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/autopilot/change"
 	"github.com/mcsps/rds-autopilot/autopilot/decide"
 	"github.com/mcsps/rds-autopilot/autopilot/record"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
 // reconcileEnabled is the round of a database whose autopilot is on: observe, follow up, walk through the guards, store
-// the change with the records, request it. If the API server has accepted the patch, nothing more is written: the next
-// round stores what it sees. Arming follows in a queue of its own.
+// the change with the records, request it. If the API server has accepted the patch, or nobody has answered, nothing more
+// is written: the next round stores what it sees. Arming follows in a queue of its own.
 func (r *round) reconcileEnabled(ctx context.Context) (time.Duration, error) {
 	r.warnOtherScalers()
 	jobs := r.readJobs(ctx)
@@ -27,7 +27,10 @@ func (r *round) reconcileEnabled(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, errors.Join(err, r.recordUnreachable(ctx, err))
 	}
-	c.Jobs, c.Accepted = jobs, r.controller.recall(r.key).patch
+	c.Jobs, c.IsSpecLive = jobs, r.isTargetLive
+	if patched := r.controller.recall(r.key).patched; patched != nil {
+		c.Accepted = patched.RequestTime
+	}
 	followed, readErr := r.follow(&c)
 	verdict := decide.Walk(ctx, &c, r.facts().Read)
 	readErr = errors.Join(readErr, c.ReadError())
@@ -43,13 +46,11 @@ func (r *round) reconcileEnabled(ctx context.Context) (time.Duration, error) {
 	} else {
 		r.setArmed(&c.Status, readErr != nil)
 	}
-	if err := r.storeRound(ctx, c.Status, verdict.Change != nil); err != nil {
+	if err := r.write(ctx, c.Status); err != nil {
 		return 0, errors.Join(err, readErr)
 	}
 	r.emitEnded(followed.Ended)
-	for _, ch := range followed.Found {
-		r.emitDecisions(record.DecisionsFor(c, ch))
-	}
+	r.emitEnded(outcome.Ended)
 	acting, others := split(outcome.News)
 	r.emitDecisions(others)
 	r.emitWarnings(outcome.Warnings)
@@ -57,10 +58,12 @@ func (r *round) reconcileEnabled(ctx context.Context) (time.Duration, error) {
 		r.controller.enqueueArming(r.key)
 	}
 	again := outcome.RequeueAfter
-	if verdict.Change != nil {
-		var requestErr error
-		again, requestErr = r.request(ctx, c, *verdict.Change, acting, again)
-		readErr = errors.Join(readErr, requestErr)
+	if outcome.Attempt != nil {
+		all, _ := split(verdict.Decisions)
+		a := record.Answer{Attempt: *outcome.Attempt, Before: outcome.Before, Acting: all, News: acting}
+		next, requestErr := r.request(ctx, c, a)
+		verdict.RequeueIn(next)
+		again, readErr = verdict.RequeueAfter, errors.Join(readErr, requestErr)
 	}
 	return r.requeueAfter(again), readErr
 }
@@ -76,19 +79,6 @@ func split(news []autopilot.Decision) (acting, others []autopilot.Decision) {
 	return acting, others
 }
 
-// storeRound stores the status of the round. If it has a change that is to be requested, the version of the
-// RdsAutopilot must be that of the API server, even if nothing is written.
-func (r *round) storeRound(ctx context.Context, next v1alpha1.Status, isActing bool) error {
-	read := r.rap.ResourceVersion
-	if err := r.write(ctx, next); err != nil {
-		return err
-	}
-	if isActing && r.rap.ResourceVersion == read {
-		return r.confirmVersion(ctx)
-	}
-	return nil
-}
-
 func (r *round) recordUnreachable(ctx context.Context, err error) error {
 	next := r.rap.Status.Copy()
 	next.ObservedGeneration, next.EffectiveMode = r.rap.Generation, r.effectiveMode()
@@ -96,58 +86,11 @@ func (r *round) recordUnreachable(ctx context.Context, err error) error {
 	return r.write(ctx, next)
 }
 
-// patchRds requests the change from the operator, by writing the size or flavor into the spec of the Rds. If there is
-// no Rds, or the Rds requests the change already, it does nothing. It returns the answer of the API server if that is
-// anything but an acceptance.
-func (r *round) patchRds(ctx context.Context, ch v1alpha1.Change) (*record.Answer, error) {
-	if r.target.NoRds || r.target.Wanted.Includes(ch) {
-		return nil, nil
-	}
-	if err := r.confirmTarget(ctx); err != nil {
-		return nil, err
-	}
-	ch.RequestTime = autopilot.Micro(r.options.Now())
-	r.controller.remember(r.key, func(m *memory) { m.patch = &ch }) // the watch event may come before the answer
-	stored, err := r.kube.PatchRds(ctx, r.target, ch)
-	if err == nil && stored.Wanted.Matches(ch) {
-		r.target = stored
-		return nil, nil
-	}
-	r.controller.remember(r.key, func(m *memory) { m.patch = nil })
-	a := &record.Answer{Kind: ch.Kind, To: ch.To, Reason: autopilot.ReasonContested}
-	if refusal, refused := errors.AsType[*autopilot.RefusedError](err); refused {
-		a.Reason, a.Message = autopilot.ReasonRefused, refusal.Message
-	} else if err != nil {
-		return nil, fmt.Errorf("patch Rds: %w", err)
-	}
-	return a, nil
-}
-
-// confirmTarget reads the target from the API server, because the user may have turned autopilot off or replaced the
-// Rds while the round waited for the cloud. It returns autopilot.ErrConflict then.
-func (r *round) confirmTarget(ctx context.Context) error {
-	live, err := r.kube.LiveTarget(ctx, r.key.Namespace, r.key.Name)
-	if err != nil {
-		return fmt.Errorf("read the Rds again: %w", err)
-	}
-	if live.UID != r.target.UID || live.InstanceID != r.target.InstanceID {
-		return fmt.Errorf("the Rds was replaced: %w", autopilot.ErrConflict)
-	}
-	if off := r.offFor(live, r.rap); off.Reason != "" {
-		return fmt.Errorf("autopilot was turned off: %w", autopilot.ErrConflict)
-	}
-	return nil
-}
-
 func (r *round) requeueAfter(soonest time.Duration) time.Duration {
 	inst := r.rap.Status.Instance
 	busy := inst == nil || inst.Status != autopilot.StatusActive &&
 		inst.Status != autopilot.StatusStorageFull // a full instance may stay full for days
-	changing := slices.ContainsFunc(r.rap.Status.PendingChanges(), func(ch *v1alpha1.Change) bool {
-		progress, _ := autopilot.RecordedProgress(*ch, r.rap.Spec.Apply)
-		return progress != autopilot.Unstarted
-	})
-	if !changing && !busy {
+	if !busy && !change.AnyPending(r.rap.Status.Changes) {
 		return soonest
 	}
 	if soonest > 0 {
@@ -179,9 +122,9 @@ func (r *round) setWarned() (first bool) {
 func (r *round) emitEnded(ended []v1alpha1.Change) {
 	for _, ch := range ended {
 		r.log.Info("change ended", zap.String("kind", string(ch.Kind)), zap.String("by", string(ch.By)),
-			zap.String("from", ch.From), zap.String("to", ch.To), zap.String("outcome", string(ch.Outcome)))
+			zap.String("from", ch.From), zap.String("to", ch.To), zap.String("state", string(ch.State)))
 		r.kube.Event(r.target, r.rap, autopilot.Event{
-			Warning: ch.Outcome != v1alpha1.OutcomeCompleted, Change: true, Reason: string(ch.Outcome), Action: string(ch.Kind),
+			Warning: ch.State != v1alpha1.StateCompleted, Change: true, Reason: string(ch.State), Action: string(ch.Kind),
 			Note: autopilot.DescribeChange(ch),
 		})
 	}
@@ -209,7 +152,8 @@ func (r *round) emitDecisions(news []autopilot.Decision) {
 // episodeServed reports whether the alarm has had a change already. The latency metric counts only the first.
 func (r *round) episodeServed(d autopilot.Decision) bool {
 	return slices.ContainsFunc(r.rap.Status.Changes, func(ch v1alpha1.Change) bool {
-		return slices.Contains(ch.Metrics, d.Metric) && !ch.IsPending() && ch.IsDecided() && ch.DecisionTime.After(d.Since)
+		_, counts := change.StartOf(ch)
+		return counts && !change.IsPending(ch) && slices.Contains(ch.Metrics, d.Metric) && ch.RequestTime.After(d.Since)
 	})
 }
 

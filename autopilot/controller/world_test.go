@@ -86,16 +86,13 @@ func (w *world) createRds() {
 	})
 }
 
-// newCloudWorld returns a world whose RdsAutopilot has spec.apply: Cloud, with or without an Rds.
-func newCloudWorld(t *testing.T, withRds bool) *world {
+// newCloudWorld returns a world with an RdsAutopilot that names the instance, and without an Rds.
+func newCloudWorld(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t)
-	spec := map[string]any{"apply": "Cloud"}
-	if !withRds {
-		w.remove(w.rdss())
-		spec["instanceID"] = w.inst.ID
-	}
-	w.create(w.raps(), v1alpha1.GroupVersion(), v1alpha1.Kind, database.Name, map[string]any{"spec": spec})
+	w.remove(w.rdss())
+	w.create(w.raps(), v1alpha1.GroupVersion(), v1alpha1.Kind, database.Name,
+		map[string]any{"spec": map[string]any{"apply": "Cloud", "instanceID": w.inst.ID}})
 	return w
 }
 

@@ -9,13 +9,14 @@ import (
 	"strings"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/autopilot/change"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
 // checkInForce lets an alarm pass that needs an answer. It reads the used space of a database whose alarm is not in
 // force only if that may stand in for the alarm: in a sweep, after a growth, over the threshold, and while the database
 // is read-only or a growth has not started.
-func checkInForce(w *walk, ch *change) answer {
+func checkInForce(w *walk, ch *proposal) answer {
 	if !ch.alarms[0].DeferredTime.IsZero() { // its window is open
 		return answer{}
 	}
@@ -62,7 +63,7 @@ func isAnswered(decisions []v1alpha1.DecisionRecord, a autopilot.Alarm) bool {
 
 // checkEvidence demands a measurement that is recent, at or over the threshold and, for a flavor, newer than the last
 // change.
-func checkEvidence(w *walk, ch *change) answer {
+func checkEvidence(w *walk, ch *proposal) answer {
 	metric := autopilot.Row(ch.alarms[0].Metric)
 	switch {
 	case !ch.alarms[0].DeferredTime.IsZero(): // the status has the measurement
@@ -89,7 +90,7 @@ func checkEvidence(w *walk, ch *change) answer {
 		return no(autopilot.ReasonBelowThreshold, autopilot.DataRequeue, "Storage stays at %d GB: %s %% used, alarm at %d %%",
 			c.Instance.VolumeGB, newDecision(c, a).ValueText(), metric.EffectiveThreshold(c.Spec, c.Instance.VolumeGB))
 	}
-	if last, ok := autopilot.LastChanged(c.Status.Changes, flavor); ok && !a.Evidence.Time.After(last) {
+	if last, ok := change.LastChanged(c.Status.Changes, flavor); ok && !a.Evidence.Time.After(last) {
 		return silence(autopilot.DataRequeue) // Cloud Eye has no measurement from after the change yet
 	}
 	if a.Evidence.Percent < float64(metric.ConfiguredThreshold(c.Spec)) {

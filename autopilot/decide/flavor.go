@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/autopilot/change"
 	"github.com/mcsps/rds-autopilot/flavors"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
@@ -24,9 +25,6 @@ func requirements(c autopilot.Case, alarms []autopilot.Alarm, isListed bool) fla
 		}
 	}
 	r.MaxVCPUs, r.MaxMemoryGB = autopilot.Caps(c.Spec, c.Status.Baseline)
-	if p := c.Unstarted(flavor); p != nil && c.Progress(p) == autopilot.Unclear {
-		r.Only = p.To // it may have started, so no other flavor is requested
-	}
 	current, sold := flavors.Find(c.Catalogue, has.Flavor)
 	r.Current = current
 	if !sold { // the cloud no longer sells it
@@ -45,7 +43,7 @@ func requirements(c autopilot.Case, alarms []autopilot.Alarm, isListed bool) fla
 
 // ladder returns the flavors that are larger for the sake of a change, best first, each with the reason why it is not
 // available.
-func (w *walk) ladder(ch *change, isListed bool) []flavors.Candidate {
+func (w *walk) ladder(ch *proposal, isListed bool) []flavors.Candidate {
 	w.need(ch, catalogue)
 	return flavors.Ladder(w.c.Catalogue, requirements(*w.c, ch.alarms, isListed))
 }
@@ -88,10 +86,10 @@ func familyText(c autopilot.Case, isListed bool) string {
 }
 
 // checkOtherFlavor waits while the cloud has not made the flavor that another writer requested in the Rds.
-func checkOtherFlavor(w *walk, _ *change) answer {
+func checkOtherFlavor(w *walk, _ *proposal) answer {
 	c := *w.c
 	has, wanted := c.Instance.Flavor, c.Wanted.Flavor
-	if wanted == has || autopilot.IsOurs(c.Status.Changes, flavor, wanted) {
+	if wanted == has || wanted == "" || change.IsRequestOfOurs(c.Status.Changes, flavor, wanted) {
 		return answer{}
 	}
 	if since, stalled := stalledRequest(c, flavor); stalled {
@@ -104,7 +102,7 @@ func checkOtherFlavor(w *walk, _ *change) answer {
 }
 
 // checkFlavorsKnown demands everything from which a larger flavor is chosen.
-func checkFlavorsKnown(w *walk, ch *change) answer {
+func checkFlavorsKnown(w *walk, ch *proposal) answer {
 	if !w.need(ch, catalogue) {
 		return no(autopilot.ReasonNoData, autopilot.DataRequeue, "The cloud's flavors could not be read")
 	}
@@ -128,10 +126,10 @@ func lacksSizes(required flavors.Requirements) answer {
 }
 
 // checkLarger stops if no larger flavor is available, or each one is above a read replica.
-func checkLarger(w *walk, ch *change) answer { return checkAvailable(w, ch, false) }
+func checkLarger(w *walk, ch *proposal) answer { return checkAvailable(w, ch, false) }
 
 // checkAvailable stops if none of the larger flavors can be used, for the sake of the first one that the caps allow.
-func checkAvailable(w *walk, ch *change, isListed bool) answer {
+func checkAvailable(w *walk, ch *proposal, isListed bool) answer {
 	all := w.ladder(ch, isListed)
 	if _, ok := flavors.Next(all); ok {
 		return answer{}
@@ -175,7 +173,7 @@ func knownReplicas(inst autopilot.Instance) (known []autopilot.Replica) {
 }
 
 // checkResizeList demands that the instance can change to one of the flavors that all guards above allow.
-func checkResizeList(w *walk, ch *change) answer {
+func checkResizeList(w *walk, ch *proposal) answer {
 	if !w.need(ch, resizeList) {
 		return no(autopilot.ReasonNoData, autopilot.DataRequeue,
 			"The flavors that the instance can change to could not be read")

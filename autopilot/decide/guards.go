@@ -17,11 +17,11 @@ type Guard struct {
 	// perAlarm means that each alarm passes the guard by itself. The other guards judge the change that serves all
 	// alarms that are left.
 	perAlarm bool
-	check    func(w *walk, ch *change) answer
+	check    func(w *walk, ch *proposal) answer
 }
 
-// change is a change that a guard judges: what it is for, and what it would be.
-type change struct {
+// proposal is a change that a guard judges: what it is for, and what it would be.
+type proposal struct {
 	kind   v1alpha1.ChangeKind
 	alarms []autopilot.Alarm // as far as they were read; for a guard per alarm, exactly one
 }
@@ -136,7 +136,7 @@ func Table() []Guard {
 // isFor reports whether the guard is about that kind of change. Alarms of an unknown metric have no kind.
 func (g Guard) isFor(kind v1alpha1.ChangeKind) bool { return g.Kind == "" || g.Kind == kind }
 
-func checkOn(w *walk, ch *change) answer {
+func checkOn(w *walk, ch *proposal) answer {
 	c, a := w.c, ch.alarms[0]
 	metric, err := autopilot.LookupMetric(a.Metric)
 	if err != nil {
@@ -147,8 +147,8 @@ func checkOn(w *walk, ch *change) answer {
 			metric.Label, err)
 	}
 	switch {
-	case c.Off.Reason == autopilot.ReasonNotEnabled:
-		return no(autopilot.ReasonNotEnabled, 0, "%s", c.Off.Message)
+	case c.Off.Reason == autopilot.ReasonNotEnabled, c.Off.Reason == autopilot.ReasonPolicyInvalid:
+		return no(c.Off.Reason, 0, "%s", c.Off.Message)
 	case !metric.Enabled(c.Spec):
 		return no(autopilot.ReasonNotEnabled, 0, "The %s alarm is switched off: spec.flavor.%s.enabled is false",
 			metric.Label, a.Metric)
@@ -156,7 +156,7 @@ func checkOn(w *walk, ch *change) answer {
 	return answer{}
 }
 
-func checkInstance(w *walk, _ *change) answer {
+func checkInstance(w *walk, _ *proposal) answer {
 	c := w.c
 	switch {
 	case c.Off.Reason != "":
@@ -171,7 +171,7 @@ func checkInstance(w *walk, _ *change) answer {
 	return answer{}
 }
 
-func checkWindow(w *walk, _ *change) answer {
+func checkWindow(w *walk, _ *proposal) answer {
 	if opens := w.c.UntilWindowOpens(); opens > 0 {
 		return no(autopilot.ReasonOutsideWindow, opens, "The window is closed. The flavor change is kept until it opens")
 	}
@@ -179,14 +179,14 @@ func checkWindow(w *walk, _ *change) answer {
 }
 
 // checkMode leaves the sentence to the walk, which describes the change that would have been made.
-func checkMode(w *walk, _ *change) answer {
+func checkMode(w *walk, _ *proposal) answer {
 	if w.c.Mode == v1alpha1.ModeRecommend {
 		return answer{reason: autopilot.ReasonRecommend}
 	}
 	return answer{}
 }
 
-func checkPlace(w *walk, ch *change) answer {
+func checkPlace(w *walk, ch *proposal) answer {
 	if w.need(ch, place); !w.c.HasPlace {
 		return no(autopilot.ReasonFleetBrake, fleetRequeue,
 			"The flavor waits, because as many flavors as --max-flavor-changes allows are changing in the cluster")

@@ -57,8 +57,6 @@ func unchanged(*autopilot.Case) {}
 
 func sweep(c *autopilot.Case) { c.IsSweep = true }
 
-func applyCloud(c *autopilot.Case) { c.Spec.Apply = v1alpha1.ApplyCloud }
-
 func newSpec(c *autopilot.Case) { c.Generation++ }
 
 func metricOff(c *autopilot.Case) { c.Spec.Flavor.CPU.Enabled = new(false) }
@@ -102,8 +100,12 @@ func failing(f autopilot.Fact) func(*autopilot.Case) {
 }
 
 // times returns the alteration that the newest change was reverted n times.
-func times(n int32) func(*autopilot.Case) {
-	return func(c *autopilot.Case) { c.Status.Changes[0].Count = n }
+func times(n int) func(*autopilot.Case) {
+	return func(c *autopilot.Case) {
+		for range n - 1 {
+			c.Status.Changes = append(c.Status.Changes, c.Status.Changes[0])
+		}
+	}
 }
 
 func noBaseline(c *autopilot.Case) { c.Status.Baseline = nil }
@@ -119,12 +121,19 @@ func slowRule(c *autopilot.Case) {
 }
 
 // lost is the alteration that the newest change was lost.
-func lost(c *autopilot.Case) { c.Status.Changes[0].Outcome = v1alpha1.OutcomeLost }
+func lost(c *autopilot.Case) { c.Status.Changes[0].State = v1alpha1.StateLost }
+
+// replacedFlavor returns the alteration that a check found that long ago that another writer had replaced our flavor.
+func replacedFlavor(age time.Duration) func(*autopilot.Case) {
+	return func(c *autopilot.Case) {
+		c.Status.Changes[0].State, c.Status.Changes[0].EndTime = v1alpha1.StateReplaced, cases.Ago(age)
+	}
+}
 
 // byOther is the alteration that another writer made the newest change.
 func byOther(c *autopilot.Case) {
 	ch := &c.Status.Changes[0]
-	ch.By, ch.DecisionTime, ch.RequestTime = v1alpha1.ByOther, nil, nil
+	ch.By, ch.RequestTime = v1alpha1.ByOther, nil
 }
 
 // notOffered is the alteration that the cloud has no resize list for the engine.
@@ -204,11 +213,11 @@ func changedFlavor(age time.Duration) func(*autopilot.Case) {
 }
 
 // onlyRefused is the alteration that our newest change was refused until no alarm needed it.
-func onlyRefused(c *autopilot.Case) { c.Status.Changes[0].Outcome = v1alpha1.OutcomeRefused }
+func onlyRefused(c *autopilot.Case) { c.Status.Changes[0].State = v1alpha1.StateWithdrawn }
 
 // completed returns the alteration that the newest change was completed that long ago.
 func completed(age time.Duration) func(*autopilot.Case) {
-	return func(c *autopilot.Case) { c.Status.Changes[0].CompletionTime = cases.Ago(age) }
+	return func(c *autopilot.Case) { c.Status.Changes[0].EndTime = cases.Ago(age) }
 }
 
 // unfulfilled returns the alteration that the cloud has not made another writer's change for 15 minutes.
@@ -220,7 +229,7 @@ func unfulfilled(kind v1alpha1.ChangeKind, to string) func(*autopilot.Case) {
 			c.Wanted.Flavor = to
 		}
 		since := autopilot.Micro(c.Now.Add(-15 * time.Minute))
-		c.Status.Changes = append(c.Status.Changes, v1alpha1.Change{Kind: kind, By: v1alpha1.ByOther, To: to, RequestTime: since})
+		c.Status.Changes = append(c.Status.Changes, v1alpha1.Change{Kind: kind, By: v1alpha1.ByOther, To: to, State: v1alpha1.StateRequested, RequestTime: since})
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/autopilot/change"
 )
 
 const (
@@ -18,27 +19,25 @@ const (
 	soldOutRequeue = 5 * time.Minute
 	// fleetRequeue is when a flavor that waits for --max-flavor-changes is checked again.
 	fleetRequeue = time.Minute
-	// budgetSpan is the time in which spec.flavor.maxChangesPerDay counts changes.
-	budgetSpan = 24 * time.Hour
 )
 
 // checkRolledBack waits for a day after the cloud reverted our flavor although the Rds requested it, even if ours is
 // back by now. An operator that applies old requests again moves back and forth between flavors.
-func checkRolledBack(w *walk, _ *change) answer {
+func checkRolledBack(w *walk, _ *proposal) answer {
 	ours, remaining := w.c.RolledBack()
 	if remaining <= 0 {
 		return answer{}
 	}
 	return no(autopilot.ReasonRolledBack, remaining,
 		"The cloud reverted flavor %s at %s, although the Rds requests it. The flavor stays for 24 hours", ours.To,
-		autopilot.TimeText(ours.CompletionTime.Time))
+		autopilot.TimeText(ours.EndTime.Time))
 }
 
 // checkCooldown counts the starts of our changes, whatever became of them, because each may have restarted the
 // database.
-func checkCooldown(w *walk, _ *change) answer {
+func checkCooldown(w *walk, _ *proposal) answer {
 	c := w.c
-	starts := autopilot.FlavorStarts(c.Status.Changes)
+	starts := change.FlavorStarts(c.Status.Changes)
 	if len(starts) > 0 {
 		if remaining := autopilot.Cooldown(c.Spec) - c.Now.Sub(starts[0]); remaining > 0 {
 			return no(autopilot.ReasonCooldown, remaining, "The last change of flavor started at %s, and the cooldown is %s",
@@ -46,7 +45,7 @@ func checkCooldown(w *walk, _ *change) answer {
 		}
 	}
 	if most := int(c.Spec.Flavor.MaxChangesPerDay); most > 0 && len(starts) >= most {
-		if remaining := budgetSpan - c.Now.Sub(starts[most-1]); remaining > 0 {
+		if remaining := change.DaySpan - c.Now.Sub(starts[most-1]); remaining > 0 {
 			return no(autopilot.ReasonBudgetSpent, remaining,
 				"The flavor changed %s in 24 hours, as often as spec.flavor.maxChangesPerDay allows", autopilot.TimesText(most))
 		}
@@ -56,7 +55,7 @@ func checkCooldown(w *walk, _ *change) answer {
 
 // checkEffect stops an alarm if the last two changes for its metric did not help. It does not matter that the alarm
 // cleared between them.
-func checkEffect(w *walk, ch *change) answer {
+func checkEffect(w *walk, ch *proposal) answer {
 	a := ch.alarms[0]
 	remaining := w.c.UntilEffective(a)
 	if remaining <= 0 {
@@ -69,39 +68,35 @@ func checkEffect(w *walk, ch *change) answer {
 
 // checkContested waits after another writer has reverted our change: a size before the cloud made it for minutes, a
 // flavor for a week.
-func checkContested(w *walk, ch *change) answer {
+func checkContested(w *walk, ch *proposal) answer {
 	c := w.c
 	if ch.kind == volume {
-		lost, ok := c.RevertedSize()
-		if !ok {
-			return answer{}
-		}
-		remaining := c.RevertedSizeWait(lost, ch.alarms[0].Evidence) - c.Now.Sub(lost.CompletionTime.Time)
-		if remaining <= 0 {
+		n, last := c.ResetSize()
+		remaining := c.ResetSizeWait(n, ch.alarms[0].Evidence) - c.Now.Sub(last.EndTime.Time)
+		if n == 0 || remaining <= 0 {
 			return answer{}
 		}
 		w.needWriter(ch)
-		return no(autopilot.ReasonContested, remaining, "%s reset the size from %s to %d GB (%s). Retrying at longer intervals",
-			autopilot.WriterText(c.SizeWriter), lost.To, c.Wanted.VolumeGB, autopilot.TimesText(int(max(lost.Count, 1))))
+		return no(autopilot.ReasonContested, remaining, "%s. Retrying at longer intervals", c.ResetText(last))
 	}
 	at, ours, ok := c.Contest()
 	if !ok {
 		return answer{}
 	}
 	w.needWriter(ch)
-	return no(autopilot.ReasonContested, autopilot.ContestKept-c.Now.Sub(at), "%s", c.ContestText(ours))
+	return no(autopilot.ReasonContested, change.WeekSpan-c.Now.Sub(at), "%s", c.ContestText(ours))
 }
 
 // checkRefusal waits for the next attempt after the API server or the cloud has refused the change, or has failed to
 // make it.
-func checkRefusal(w *walk, ch *change) answer {
+func checkRefusal(w *walk, ch *proposal) answer {
 	c := w.c
-	r, last := autopilot.LastRefusal(c.Status.Changes, ch.kind)
-	if r == nil {
+	last, failures := change.Backoff(c.Status.Changes, ch.kind, c.Now)
+	if failures == 0 {
 		return answer{}
 	}
-	if remaining := autopilot.UntilRetry(*r, c.Now); remaining > 0 {
-		return no(autopilot.RefusalReason(*r), remaining, "%s", autopilot.DescribeRefused(last))
+	if remaining := last.Refusal.NextTime.Sub(c.Now); remaining > 0 {
+		return no(autopilot.RefusalReason(*last.Refusal), remaining, "%s", autopilot.DescribeRefused(last))
 	}
 	return answer{}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
@@ -35,7 +36,7 @@ type simulation struct {
 	old    []autopilot.Wanted // snapshots that the operator may still apply
 	events []string
 
-	accepted *v1alpha1.Change // our last patch of the Rds
+	accepted *metav1.MicroTime // request time of our last patch of the Rds
 
 	grown map[int]float64            // the used space that led to a size
 	asked map[string]v1alpha1.Change // the last intent that requested a flavor
@@ -82,14 +83,15 @@ func (s *simulation) round(killedAfter int) {
 	inst := s.inst
 	c := autopilot.Case{
 		Now: s.now, Mode: v1alpha1.ModeAuto, Spec: s.spec, Generation: 1, Recheck: 30 * time.Second, Wanted: s.wanted,
-		Instance: &inst, Status: s.status, Accepted: s.accepted,
+		Instance: &inst, Status: s.status, Accepted: s.accepted, IsSpecLive: true,
 	}
 	c.Status = record.FollowUp(c).Status
 	for _, m := range watched() {
 		c.Alarms = append(c.Alarms, autopilot.Alarm{Metric: m})
 	}
 	v := Walk(context.Background(), &c, s.read)
-	c.Status = record.Outcome(c, v).Status
+	done := record.Outcome(c, v)
+	c.Status = done.Status
 	for _, d := range v.Decisions {
 		s.logf("the autopilot decides on %s: %s (%s)", d.Metric, d.Message, d.Reason)
 	}
@@ -106,11 +108,8 @@ func (s *simulation) round(killedAfter int) {
 		s.logf("… and is killed between the intent and the patch")
 		return
 	}
-	if !s.wanted.Includes(*v.Change) {
-		s.patch(*v.Change)
-		s.accepted = v.Change.DeepCopy()
-		s.accepted.RequestTime = autopilot.Micro(s.now)
-	}
+	s.patch(*done.Attempt)
+	s.accepted = done.Attempt.RequestTime
 	if killedAfter == 2 {
 		s.accepted = nil
 		s.logf("… and is killed after the patch")
@@ -190,12 +189,11 @@ func (s *simulation) checkChange(i v1alpha1.Change) {
 	if !ok || to.VCPUs <= from.VCPUs || to.MemoryGB < from.MemoryGB {
 		s.fail("flavor patched from %s to %s", s.inst.Flavor, i.To)
 	}
-	// An intent with the same decision time is the same change. It is repeated if the fate of the first request is unknown.
-	if was, again := s.asked[i.To]; again && !i.EvidenceTime.After(was.EvidenceTime.Time) && !i.DecisionTime.Equal(was.DecisionTime) {
+	if was, again := s.asked[i.To]; again && !i.EvidenceTime.After(was.EvidenceTime.Time) {
 		s.fail("flavor %s requested twice by the evidence of %s", i.To, was.EvidenceTime)
 	}
 	for _, ch := range s.status.Changes {
-		if ch.Kind == v1alpha1.KindFlavor && ch.Outcome == v1alpha1.OutcomeCompleted && !i.EvidenceTime.After(ch.CompletionTime.Time) {
+		if ch.Kind == v1alpha1.KindFlavor && ch.State == v1alpha1.StateCompleted && !i.EvidenceTime.After(ch.EndTime.Time) {
 			s.fail("flavor %s requested by evidence that is older than the last change", i.To)
 		}
 	}

@@ -55,7 +55,7 @@ type walk struct {
 
 // need reads a fact, unless the walk has read it, and enters it into the alarms of a change. It reports whether the fact
 // is known.
-func (w *walk) need(ch *change, f autopilot.Fact) bool {
+func (w *walk) need(ch *proposal, f autopilot.Fact) bool {
 	if _, isRead := w.c.Facts[f]; !isRead && w.isGrowing {
 		w.isLeft = true
 		return false
@@ -72,7 +72,7 @@ func (w *walk) need(ch *change, f autopilot.Fact) bool {
 }
 
 // needWriter reads which field manager wrote the size or the flavor into the Rds, if there is an Rds.
-func (w *walk) needWriter(ch *change) {
+func (w *walk) needWriter(ch *proposal) {
 	switch {
 	case w.c.NoRds:
 	case ch.kind == volume:
@@ -109,7 +109,7 @@ func (w *walk) passFirst(kind v1alpha1.ChangeKind, alarms []autopilot.Alarm) []a
 // filter returns the alarms that pass a guard, and records decisions on the others.
 func (w *walk) filter(g Guard, kind v1alpha1.ChangeKind, alarms []autopilot.Alarm) (open []autopilot.Alarm) {
 	for _, a := range alarms {
-		ch := change{kind: kind, alarms: []autopilot.Alarm{a}}
+		ch := proposal{kind: kind, alarms: []autopilot.Alarm{a}}
 		ans := w.ask(g, &ch)
 		switch a = ch.alarms[0]; {
 		case ans.silent:
@@ -126,7 +126,7 @@ func (w *walk) filter(g Guard, kind v1alpha1.ChangeKind, alarms []autopilot.Alar
 // pass asks the other guards about the change that serves all these alarms. If none objects, the verdict makes the
 // change.
 func (w *walk) pass(kind v1alpha1.ChangeKind, alarms []autopilot.Alarm) {
-	ch := change{kind: kind, alarms: alarms}
+	ch := proposal{kind: kind, alarms: alarms}
 	for _, g := range w.guards[w.first():] {
 		if len(ch.alarms) == 0 {
 			return
@@ -156,20 +156,20 @@ func (w *walk) pass(kind v1alpha1.ChangeKind, alarms []autopilot.Alarm) {
 	w.verdict.Change = newChange(*w.c, ch, forAlarm(*w.c, d, ch.alarms[0]))
 }
 
-func (w *walk) ask(g Guard, ch *change) answer {
+func (w *walk) ask(g Guard, ch *proposal) answer {
 	ans := g.check(w, ch)
 	ans.guard = g.Name
 	return ans
 }
 
-func (w *walk) act(ch change) autopilot.Decision {
+func (w *walk) act(ch proposal) autopilot.Decision {
 	if ch.kind == volume {
 		return growVolume(*w.c, ch.alarms[0])
 	}
 	return changeFlavor(*w.c, ch.alarms)
 }
 
-func (w *walk) stop(ch change, ans answer) {
+func (w *walk) stop(ch proposal, ans answer) {
 	d := ans.on(newDecision(*w.c, ch.alarms[0]))
 	w.addForEach(d, ch.alarms)
 	switch d.Reason {
@@ -186,11 +186,11 @@ func (w *walk) stop(ch change, ans answer) {
 // now: the operator makes the database smaller.
 func (w *walk) noteContest() {
 	if w.c.NeedsCatalogue() {
-		w.need(&change{kind: flavor}, catalogue)
+		w.need(&proposal{kind: flavor}, catalogue)
 	}
 	isNews := w.verdict.Contest == nil && !meta.IsStatusConditionTrue(w.c.Status.Conditions, v1alpha1.ConditionContested)
 	if _, ours, ok := w.c.Contest(); ok && isNews {
-		w.needWriter(&change{kind: flavor})
+		w.needWriter(&proposal{kind: flavor})
 		w.verdict.Contest = &autopilot.Decision{Reason: autopilot.ReasonContested, Message: w.c.ContestText(ours)}
 	}
 }
@@ -247,31 +247,16 @@ func forAlarm(c autopilot.Case, d autopilot.Decision, a autopilot.Alarm) autopil
 	return d
 }
 
-// newChange returns the change as it is recorded before it is requested. Of an earlier decision that has not started, it
-// keeps the time and the refusals.
-func newChange(c autopilot.Case, ch change, d autopilot.Decision) *v1alpha1.Change {
+// newChange returns the change to request. It has no state yet: record.Outcome stores it.
+func newChange(c autopilot.Case, ch proposal, d autopilot.Decision) *v1alpha1.Change {
 	next := &v1alpha1.Change{
-		Kind: ch.kind, By: v1alpha1.ByAutopilot, From: d.From, To: d.To, ValuePercent: d.ValueText(), Message: d.Message,
-		Generation: c.Generation, EvidenceTime: autopilot.Micro(d.Evidence.Time), DecisionTime: autopilot.Micro(c.Now),
+		Kind: ch.kind, By: v1alpha1.ByAutopilot, From: d.From, To: d.To, ValuePercent: d.ValueText(),
+		Generation: c.Generation, EvidenceTime: autopilot.Micro(d.Evidence.Time),
 	}
 	for i, a := range ch.alarms {
 		next.Metrics = append(next.Metrics, a.Metric)
 		if i > 0 {
 			next.MorePercents = append(next.MorePercents, forAlarm(c, d, a).ValueText())
-		}
-	}
-	last, _ := autopilot.LastDecided(c.Status.Changes, ch.kind)
-	isOther := last.To != next.To || last.By == v1alpha1.ByOther
-	if ch.kind == volume && growthOf(c, ch.alarms[0]).isOther() && isOther {
-		next.By = v1alpha1.ByOther
-	}
-	if wanted := c.Wanted.Of(ch.kind); wanted != next.To && autopilot.IsOurs(c.Status.Changes, ch.kind, wanted) {
-		next.Replaces = wanted
-	}
-	if p := c.Unstarted(ch.kind); p != nil {
-		next.DecisionTime, next.Refusal = p.DecisionTime, p.Refusal
-		if p.To == next.To {
-			next.RequestTime = p.RequestTime
 		}
 	}
 	return next

@@ -64,15 +64,6 @@ func TestEndedAlarmIsRecordedOnce(t *testing.T) {
 	}
 }
 
-func TestDecideKeepsTheTimeOfAnUnpatchedIntent(t *testing.T) {
-	c := cases.Quiet()
-	cases.AddPending(&c.Status, cases.PendingTo(v1alpha1.KindVolume, "100", "110", time.Minute))
-	v := verdictOf(cases.With(c, cases.StorageAt(96)))
-	if v.Change == nil || !v.Change.DecisionTime.Time.Equal(cases.Noon().Add(-time.Minute)) {
-		t.Fatalf("intent %+v, want the decision time of the first", v.Change)
-	}
-}
-
 func TestDecisionWithoutAnAlarmCountsFromWhenItsNeedBegan(t *testing.T) {
 	for name, tc := range map[string]struct {
 		alter func(*autopilot.Case)
@@ -84,28 +75,6 @@ func TestDecisionWithoutAnAlarmCountsFromWhenItsNeedBegan(t *testing.T) {
 		d := verdictOf(altered(tc.alter, ended(cases.StorageAt(93)))).Decisions[0]
 		if !d.Since.Equal(cases.Noon().Add(-tc.want)) {
 			t.Errorf("%s: since %s, want %s ago", name, d.Since, tc.want)
-		}
-	}
-}
-
-// The size of a person is no step of ours. One of our own earlier decision is, although the used space is lower now.
-func TestSizeThatTheRdsRequestsIsThePersonsUnlessWeDecidedIt(t *testing.T) {
-	for name, tc := range map[string]struct {
-		alter func(*autopilot.Case)
-		want  v1alpha1.Author
-	}{
-		"a person's": {func(c *autopilot.Case) { c.Wanted.VolumeGB = 150 }, v1alpha1.ByOther},
-		"ours": {func(c *autopilot.Case) {
-			c.Wanted.VolumeGB = 150
-			cases.AddPending(&c.Status, cases.PendingTo(v1alpha1.KindVolume, "100", "150", time.Hour))
-			c.Status.Changes[0].Refusal = &v1alpha1.Refusal{Count: 1, Time: cases.Ago(time.Hour), Reason: "CloudRefused"}
-		}, v1alpha1.ByAutopilot},
-	} {
-		c := cases.Quiet(cases.StorageAt(88))
-		c.Spec.Apply = v1alpha1.ApplyCloud
-		tc.alter(&c)
-		if v := verdictOf(c); v.Change == nil || v.Change.To != "150" || v.Change.By != tc.want {
-			t.Errorf("%s: %+v, want 150 GB by %s", name, v.Change, tc.want)
 		}
 	}
 }

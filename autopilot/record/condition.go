@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/autopilot/change"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -91,23 +92,19 @@ func IsSwitchedOff(s v1alpha1.Status) bool {
 	return armed != nil && armed.Reason == string(autopilot.ReasonNotEnabled)
 }
 
-// setProgressing sets the condition Progressing. It is True while a change of ours is pending and not refused. Nothing is
-// in progress in an instance that is not in the cloud.
+// setProgressing sets the condition Progressing. It is True while a change of ours is pending. Nothing is in progress in an
+// instance that is not in the cloud.
 func setProgressing(s *v1alpha1.Status, c autopilot.Case) {
-	for _, ch := range s.PendingChanges() {
-		switch {
-		case c.Instance == nil:
-		case ch.Refused() == nil:
-			SetCondition(s, v1alpha1.ConditionProgressing, true, string(autopilot.ReasonChangePending),
-				autopilot.DescribeStep(*ch)+" is in progress", c.Generation, c.Now)
-			return
-		default:
-			SetCondition(s, v1alpha1.ConditionProgressing, false, string(autopilot.RefusalReason(*ch.Refusal)),
-				autopilot.DescribeRefusal(*ch.Refusal), c.Generation, c.Now)
-			return
+	on, reason, message := false, "NoChangePending", "No change is in progress"
+	for _, kind := range []v1alpha1.ChangeKind{v1alpha1.KindFlavor, v1alpha1.KindVolume} {
+		if ch, ok := change.Refused(s.Changes, kind); ok && c.Instance != nil && !on {
+			reason, message = string(autopilot.RefusalReason(*ch.Refusal)), autopilot.DescribeRefusal(*ch.Refusal)
+		}
+		if ch, ok := change.Pending(s.Changes, kind); ok && c.Instance != nil {
+			on, reason, message = true, string(autopilot.ReasonChangePending), autopilot.DescribeStep(ch)+" is in progress"
 		}
 	}
-	SetCondition(s, v1alpha1.ConditionProgressing, false, "NoChangePending", "No change is in progress", c.Generation, c.Now)
+	SetCondition(s, v1alpha1.ConditionProgressing, on, reason, message, c.Generation, c.Now)
 }
 
 // SetOff sets all conditions of a database whose autopilot is off to False, with this reason. Ready is True if the
@@ -160,7 +157,7 @@ func contestLasts(c autopilot.Case, r autopilot.Reason) bool {
 	if _, remaining := c.RolledBack(); r == autopilot.ReasonRolledBack {
 		return remaining > 0
 	}
-	if lost, ok := c.RevertedSize(); ok && c.Wanted.VolumeGB < autopilot.Gigabytes(lost.To) {
+	if n, last := c.ResetSize(); n > 0 && c.Wanted.VolumeGB < autopilot.Gigabytes(last.To) {
 		return true
 	}
 	_, _, ok := c.Contest()

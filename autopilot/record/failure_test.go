@@ -3,7 +3,6 @@
 package record
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/autopilot/change"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	"github.com/mcsps/rds-autopilot/test/cases"
 )
@@ -30,43 +30,33 @@ type loop struct {
 
 func (l *loop) round(t *testing.T) autopilot.Verdict {
 	t.Helper()
+	l.IsSpecLive = true
 	f := FollowUp(l.Case)
 	l.Status, l.ended = f.Status, append(l.ended, f.Ended...)
-	for _, ch := range f.Found {
-		l.news = append(l.news, DecisionsFor(l.Case, ch)...)
-	}
 	c, v := walked(l.Case)
 	done := Outcome(c, v)
-	l.Status = done.Status
+	l.Status, l.ended = done.Status, append(l.ended, done.Ended...)
+	answer := &Answer{}
 	for _, d := range done.News {
-		if !d.Acts() {
+		if d.Acts() {
+			answer.News = append(answer.News, d)
+		} else {
 			l.news = append(l.news, d)
 		}
 	}
-	if v.Change == nil {
+	if done.Attempt == nil {
 		return v
 	}
 	l.patches = append(l.patches, l.Now.Format("15:04:05 ")+v.Change.To)
-	answer := l.apply(&l.Case, *v.Change)
-	if answer == nil {
-		l.Accepted = v.Change.DeepCopy()
-		l.Accepted.RequestTime = autopilot.Micro(l.Now)
-		for _, d := range done.News {
-			if d.Acts() {
-				l.news = append(l.news, d)
-			}
-		}
+	given := l.apply(&l.Case, *done.Attempt)
+	if given == nil {
+		l.Accepted = done.Attempt.RequestTime
+		l.news = append(l.news, answer.News...)
 		return v
 	}
-	c.Wanted = l.Wanted
-	answer.Kind, answer.To = v.Change.Kind, v.Change.To
-	for _, d := range done.News {
-		if d.Acts() {
-			answer.Acting = append(answer.Acting, d)
-		}
-	}
-	c.Now = c.Now.Add(l.took)
-	answers, news, ended := answer.Record(c, &l.Status)
+	given.Attempt, given.Before, given.Acting, given.News = *done.Attempt, done.Before, v.Decisions, answer.News
+	c.Now, c.Wanted, c.IsSpecLive, c.Accepted = c.Now.Add(l.took), l.Wanted, true, done.Attempt.RequestTime
+	answers, news, ended := given.Record(c, &l.Status)
 	l.news, l.ended = append(l.news, news...), append(l.ended, ended...)
 	for _, d := range answers {
 		v.RequeueIn(d.RequeueAfter)
@@ -130,15 +120,12 @@ func TestRevertedSizeIsRequestedAgainAtLongerIntervals(t *testing.T) {
 			if got := strings.Join(l.patches, ", "); got != strings.Join(tc.want, ", ") {
 				t.Errorf("patched at %s\nwant %s", got, strings.Join(tc.want, ", "))
 			}
-			lost := slices.DeleteFunc(slices.Clone(l.Status.Changes), v1alpha1.Change.IsPending)
-			if len(lost) != 1 || lost[0].Count < 4 {
-				t.Errorf("changes %+v, want one that was lost with a count", l.Status.Changes)
-			}
 			for _, ch := range l.ended {
-				if ch.Outcome != v1alpha1.OutcomeLost {
+				if ch.State != v1alpha1.StateReplaced {
 					t.Errorf("ended %+v", ch)
 				}
 			}
+			l.run(t, 5*time.Second, 5*time.Second)
 			l.Generation++ // a new spec ends it
 			if v := verdictOf(l.Case); v.Change == nil {
 				t.Errorf("after a new spec: %+v", v)
@@ -198,7 +185,7 @@ func TestRefusedPatchIsReportedAndRetried(t *testing.T) {
 	l := &loop{Case: cases.Quiet(cases.StorageAt(93)), took: 3 * time.Second}
 	l.apply = func(c *autopilot.Case, ch v1alpha1.Change) *Answer {
 		if refuses {
-			return &Answer{Reason: autopilot.ReasonRefused, Message: "denied by policy: not on Fridays"}
+			return &Answer{Event: change.Rejected, Reason: autopilot.ReasonRefused, Message: "denied by policy: not on Fridays"}
 		}
 		c.Wanted.VolumeGB = autopilot.Gigabytes(ch.To)
 		return nil
@@ -213,10 +200,9 @@ func TestRefusedPatchIsReportedAndRetried(t *testing.T) {
 	if c := condition(t, l.Status, v1alpha1.ConditionProgressing); c.Status != metav1.ConditionFalse || c.Reason != string(autopilot.ReasonRefused) {
 		t.Errorf("%+v", c)
 	}
-	decided := pendingOf(l.Status).DecisionTime
 	refuses = false
 	l.run(t, 10*time.Minute, 30*time.Second)
-	if p := pendingOf(l.Status); p == nil || p.RequestTime == nil || p.Refusal != nil || !p.DecisionTime.Equal(decided) {
+	if p := pendingOf(l.Status); p == nil || p.SeenTime == nil || len(l.Status.Changes) != 1 {
 		t.Fatalf("pending %+v", p)
 	}
 	if d := l.news[1]; !d.Acts() || d.Action != autopilot.ActionGrowVolume || !strings.HasPrefix(l.Status.Decisions[len(l.Status.Decisions)-2].Message, "Storage 100 → 110 GB") {
@@ -224,17 +210,6 @@ func TestRefusedPatchIsReportedAndRetried(t *testing.T) {
 	}
 	if c := condition(t, l.Status, v1alpha1.ConditionProgressing); c.Status != metav1.ConditionTrue {
 		t.Errorf("%+v", c)
-	}
-}
-
-func TestIntentFoundInTheRdsIsReportedAsPatched(t *testing.T) {
-	l := &loop{Case: cases.Quiet(cases.Signalled(cases.StorageAt(93), v1alpha1.StateAlarm, 30*time.Second, "93"))}
-	v := verdictOf(l.Case)
-	l.Status = Outcome(l.Case, v).Status // the process was killed after the patch
-	l.Wanted.VolumeGB = 110
-	l.round(t)
-	if len(l.news) != 2 || !l.news[0].Acts() || l.news[0].Message != v.Decisions[0].Message || l.news[0].MessageID != "m1" || l.news[1].Reason != autopilot.ReasonChangePending {
-		t.Fatalf("reported %+v", l.news)
 	}
 }
 
@@ -246,8 +221,8 @@ func TestFollowUpRecordsSinceWhenOthersRequestAChange(t *testing.T) {
 	c.Now = c.Now.Add(15 * time.Minute)
 	since := autopilot.Micro(cases.Noon())
 	want := []v1alpha1.Change{
-		{Kind: v1alpha1.KindFlavor, By: v1alpha1.ByOther, From: c.Instance.Flavor, To: c.Wanted.Flavor, RequestTime: since},
-		{Kind: v1alpha1.KindVolume, By: v1alpha1.ByOther, From: "100", To: "105", RequestTime: since},
+		{Kind: v1alpha1.KindFlavor, By: v1alpha1.ByOther, From: c.Instance.Flavor, To: c.Wanted.Flavor, State: v1alpha1.StateRequested, RequestTime: since},
+		{Kind: v1alpha1.KindVolume, By: v1alpha1.ByOther, From: "100", To: "105", State: v1alpha1.StateRequested, RequestTime: since},
 	}
 	if diff := cmp.Diff(want, FollowUp(c).Status.Changes); diff != "" {
 		t.Error(diff)
@@ -278,54 +253,6 @@ func TestFollowUpRecordsTheBaseline(t *testing.T) {
 		if b := FollowUp(c).Status.Baseline; b == nil || *b != tc.want {
 			t.Errorf("%s: %+v, want %+v", name, b, tc.want)
 		}
-	}
-}
-
-func TestRepeatedChangesOfOthersAreCountedInOneEntry(t *testing.T) {
-	c := cases.Quiet()
-	cases.Changed(30*time.Minute, "95.0")(&c)
-	const before = "rds.mysql.n1.xlarge.4"
-	ours := c.Instance.Flavor
-	for range 7 {
-		for _, code := range []string{before, ours} {
-			c.Now = c.Now.Add(10 * time.Second)
-			c.Instance.Flavor = code
-			c.Status = FollowUp(c).Status
-		}
-	}
-	if n := len(c.Status.Changes); n != 3 {
-		t.Fatalf("%d changes, want ours and two with a count: %+v", n, c.Status.Changes)
-	}
-	rollback := c.Status.Changes[1]
-	if rollback.By != v1alpha1.ByOther || rollback.Count != 7 || rollback.To != before {
-		t.Errorf("%+v", rollback)
-	}
-	if reverted := c.Status.Changes[2]; reverted.Outcome != v1alpha1.OutcomeReverted || !reverted.IsDecided() {
-		t.Errorf("%+v", reverted)
-	}
-}
-
-// The change is pending until the instance is ACTIVE, so no completed change shows that the cloud had our flavor.
-func TestFlavorRevertedBeforeActiveIsRolledBack(t *testing.T) {
-	c := cases.Quiet()
-	before, to := c.Instance.Flavor, "rds.mysql.n1.4xlarge.4"
-	cases.PendingFlavor(time.Minute)(&c)
-	for _, code := range []string{to, before} {
-		c.Now = c.Now.Add(10 * time.Second)
-		c.Instance.Flavor, c.Instance.Status = code, "MODIFYING"
-		c.Status = FollowUp(c).Status
-	}
-	if pending := pendingOf(c.Status); pending != nil {
-		t.Fatalf("pending %+v", pending)
-	}
-	c.Now = c.Now.Add(time.Hour)
-	c.Instance.Flavor, c.Instance.Status = to, autopilot.StatusActive
-	c.Status = FollowUp(c).Status
-	c.Now = c.Now.Add(2 * time.Hour)
-	a := cases.UsageAt(v1alpha1.MetricCPU, 99)
-	a.Evidence.Time = c.Now
-	if d := verdictOf(cases.With(c, a)).Decisions[0]; d.Reason != autopilot.ReasonRolledBack {
-		t.Errorf("after the cloud reverted our flavor: %s %s", d.Reason, d.Message)
 	}
 }
 

@@ -4,9 +4,9 @@ package record
 
 import (
 	"slices"
-	"strconv"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/autopilot/change"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -14,13 +14,11 @@ import (
 type Followed struct {
 	Status v1alpha1.Status
 	Ended  []v1alpha1.Change // our changes that ended, and changes of other writers
-	// Found are our changes that were found to be requested although this process has not reported that: the service
-	// had stopped in between.
-	Found []v1alpha1.Change
 }
 
-// FollowUp returns the status updated to what the cloud has now: it ends changes, adds those of other writers and
-// stores the observed instance. It is a pure function and does not modify the status of the case.
+// FollowUp returns the status updated to what the cloud has now: it moves our changes by the table of transitions, adds
+// those of other writers and stores the observed instance. It is a pure function and does not modify the status of the
+// case.
 func FollowUp(c autopilot.Case) Followed {
 	f := Followed{Status: c.Status.Copy()}
 	s := &f.Status
@@ -29,17 +27,40 @@ func FollowUp(c autopilot.Case) Followed {
 	}
 	if s.Instance != nil && s.Instance.ID != c.Instance.ID { // the name now stands for another database
 		clearInstance(s)
+		c.Status = *s
 	}
-	last := s.Instance
-	for _, ch := range s.PendingChanges() {
-		f.follow(c, ch)
+	f.Ended = moveAll(c, s)
+	if _, pending := change.Pending(s.Changes, v1alpha1.KindFlavor); pending {
+		s.Deferred = nil // it waits for the window no longer
 	}
-	f.addOthers(c, last)
+	f.addOthers(c)
 	setRequestsOfOthers(c, s)
-	s.Instance = c.Instance.Observed(last, c.Now)
+	s.Instance = c.Instance.Observed(c.Status.Instance, c.Now)
 	setBaseline(s, *c.Instance)
 	s.MaxGB = autopilot.ClampInt32(autopilot.MaxGB(c.Spec, s.Baseline, c.Instance.VolumeGB))
 	return f
+}
+
+// moveAll moves each of our changes by what this check sees, and returns those that have ended.
+func moveAll(c autopilot.Case, s *v1alpha1.Status) (ended []v1alpha1.Change) {
+	for _, ch := range slices.Backward(c.Status.Changes) {
+		if !change.IsOurs(ch) {
+			continue
+		}
+		next, moved := change.Move(ch, c.Seen(ch))
+		switch i := slices.IndexFunc(s.Changes, func(x v1alpha1.Change) bool { return change.IsSame(x, ch) }); {
+		case i < 0:
+		case moved:
+			s.Changes = change.Put(s.Changes, &ch, next, c.Now)
+			if !change.IsPending(next) {
+				ended = append(ended, next)
+			}
+		default:
+			s.Changes = slices.Clone(s.Changes)
+			s.Changes[i] = next
+		}
+	}
+	return ended
 }
 
 func clearInstance(s *v1alpha1.Status) {
@@ -51,22 +72,21 @@ func clearInstance(s *v1alpha1.Status) {
 	}
 }
 
-// ClearOn removes what depends on autopilot being on. A change that may have started stays pending: it counts for
-// cooldown and budget once autopilot is on again.
+// ClearOn removes what depends on autopilot being on. What depends on the instance stays, such as that it is read-only,
+// and a change that may have begun: it counts for cooldown and budget once autopilot is on again.
 func ClearOn(c autopilot.Case, s *v1alpha1.Status) {
-	s.Deferred, s.Held, s.OverThresholdSince, s.Used, s.ReadOnly = nil, nil, nil, nil, nil
-	s.Changes = slices.DeleteFunc(slices.Clone(s.Changes), isRequestOfOther)
-	for _, ch := range s.PendingChanges() {
-		progress, _ := autopilot.RecordedProgress(*ch, c.Spec.Apply)
-		mayHaveStarted := progress == autopilot.Started || c.Spec.Apply == v1alpha1.ApplyCloud && progress == autopilot.Unclear
-		switch {
-		case mayHaveStarted:
-		case c.IsAccepted(ch):
-			ch.RequestTime = c.Accepted.RequestTime
-			put(s, *ch)
-		case !c.IsRequested(ch) || ch.Refusal != nil:
-			withdraw(s, ch, c.Now)
-		}
+	s.Deferred, s.Held, s.OverThresholdSince = nil, nil, nil
+	s.Changes = slices.DeleteFunc(slices.Clone(s.Changes), change.IsRequestOfOther)
+	for _, kind := range []v1alpha1.ChangeKind{v1alpha1.KindVolume, v1alpha1.KindFlavor} {
+		withdraw(c, s, kind)
+	}
+}
+
+// withdraw ends our change of that kind that waits for its next attempt, if there is one.
+func withdraw(c autopilot.Case, s *v1alpha1.Status, kind v1alpha1.ChangeKind) {
+	if ch, ok := change.Refused(s.Changes, kind); ok {
+		next, _ := change.Move(ch, change.Seen{Event: change.Unneeded, Now: c.Now, HasRds: !c.NoRds})
+		s.Changes = change.Put(s.Changes, &ch, next, c.Now)
 	}
 }
 
@@ -90,144 +110,61 @@ func SetSizes(c *autopilot.Case, sized autopilot.Instance) {
 	setBaseline(&c.Status, sized)
 }
 
-// follow updates or ends a pending change of ours. One that is found in the cloud has started, and with apply: Operator
-// one that is found in the Rds, even if the service stopped before it recorded that.
-func (f *Followed) follow(c autopilot.Case, ch *v1alpha1.Change) {
-	if reason, why := failureOf(c, ch); reason != "" {
-		fail(c, ch, reason, why)
-		f.end(*ch)
-		return
-	}
-	progress := c.Progress(ch)
-	recorded, _ := autopilot.RecordedProgress(*ch, c.Spec.Apply)
-	isNews := progress == autopilot.Completed || progress == autopilot.Started && isProven(c, ch)
-	if ch.RequestTime == nil && (c.IsRequested(ch) || c.IsAccepted(ch) || progress == autopilot.Completed) {
-		ch.RequestTime = autopilot.Micro(c.Now)
-		if c.IsAccepted(ch) {
-			ch.RequestTime = c.Accepted.RequestTime
-		}
-	}
-	if recorded != autopilot.Started && isNews {
-		if c.Spec.Apply == v1alpha1.ApplyCloud {
-			ch.StartTime = autopilot.Micro(c.Now)
-		}
-		ch.Refusal = nil
-		if c.Spec.Apply == v1alpha1.ApplyCloud || !c.IsAccepted(ch) { // the round of the patch has reported it
-			f.Found = append(f.Found, *ch)
-		}
-	}
-	switch progress {
-	case autopilot.Completed:
-		end(ch, v1alpha1.OutcomeCompleted, c.Now)
-	case autopilot.Lost:
-		end(ch, v1alpha1.OutcomeLost, c.Now)
-	case autopilot.Undone:
-		end(ch, v1alpha1.OutcomeReverted, c.Now)
-	default:
-		put(&f.Status, *ch)
-		return
-	}
-	f.end(*ch)
-}
-
-// end stores a change of ours that has ended.
-func (f *Followed) end(ch v1alpha1.Change) {
-	put(&f.Status, ch)
-	f.Ended = append(f.Ended, f.Status.Changes[0]) // with the count of equal changes
-}
-
-// isProven reports whether the change has begun or counts as begun: the cloud has the flavor, the Rds requests the change
-// and an operator applies it, or nobody knows any more. A busy instance proves nothing, because it may be busy with
-// another writer's change.
-func isProven(c autopilot.Case, ch *v1alpha1.Change) bool {
-	return c.Spec.Apply != v1alpha1.ApplyCloud || c.IsUnanswered(ch) ||
-		ch.Kind == v1alpha1.KindFlavor && c.Instance.Flavor == ch.To
-}
-
-// isRequestOfOther reports whether an entry is what another writer requests in the Rds and the cloud has not made.
-func isRequestOfOther(ch v1alpha1.Change) bool { return ch.IsPending() && !ch.IsDecided() }
-
 // setRequestsOfOthers updates the pending changes of other writers: the size and the flavor that the Rds requests, that
 // are not ours and that the cloud does not have.
 func setRequestsOfOthers(c autopilot.Case, s *v1alpha1.Status) {
-	known := slices.Clone(s.Changes)
-	s.Changes = slices.DeleteFunc(slices.Clone(s.Changes), isRequestOfOther)
-	request := func(kind v1alpha1.ChangeKind, from string) {
-		to := c.Wanted.Of(kind)
-		if autopilot.IsOurs(s.Changes, kind, to) {
-			return
+	known := s.Changes
+	s.Changes = slices.DeleteFunc(slices.Clone(known), change.IsRequestOfOther)
+	for _, kind := range []v1alpha1.ChangeKind{v1alpha1.KindVolume, v1alpha1.KindFlavor} {
+		from, to := c.Instance.Of(kind), c.Wanted.Of(kind)
+		isSmaller := kind == v1alpha1.KindVolume && c.Wanted.VolumeGB <= c.Instance.VolumeGB
+		if c.NoRds || from == "" || to == "" || to == from || isSmaller || change.IsRequestOfOurs(s.Changes, kind, to) {
+			continue
 		}
-		since := autopilot.Micro(c.Now)
-		for _, ch := range known {
-			if isRequestOfOther(ch) && ch.Kind == kind && ch.To == to {
-				since = ch.RequestTime
-			}
+		next := v1alpha1.Change{Kind: kind, By: v1alpha1.ByOther, From: from, To: to, State: v1alpha1.StateRequested, RequestTime: autopilot.Micro(c.Now)}
+		if ch, ok := change.RequestedByOther(known, kind); ok && ch.To == to {
+			next.RequestTime = ch.RequestTime
 		}
-		s.Changes = prepend(s.Changes, v1alpha1.Change{Kind: kind, By: v1alpha1.ByOther, From: from, To: to, RequestTime: since})
-	}
-	if c.Instance.VolumeGB > 0 && c.Wanted.VolumeGB > c.Instance.VolumeGB {
-		request(v1alpha1.KindVolume, strconv.Itoa(c.Instance.VolumeGB))
-	}
-	if c.Wanted.Flavor != "" && c.Wanted.Flavor != c.Instance.Flavor {
-		request(v1alpha1.KindFlavor, c.Instance.Flavor)
+		s.Changes = change.Put(s.Changes, nil, next, c.Now)
 	}
 }
 
 // addOthers adds the changes of size and flavor since the last check that were not ours. A size or flavor that merely
 // becomes known is no change.
-func (f *Followed) addOthers(c autopilot.Case, last *v1alpha1.Instance) {
+func (f *Followed) addOthers(c autopilot.Case) {
+	last := c.Status.Instance
 	if last == nil {
 		return
 	}
-	if last.VolumeGB > 0 && c.Instance.VolumeGB > 0 {
-		f.addOther(c, v1alpha1.KindVolume, strconv.Itoa(int(last.VolumeGB)), strconv.Itoa(c.Instance.VolumeGB))
-	}
-	flavor := last.Flavor
-	for _, ch := range f.Ended {
-		if ch.Kind == v1alpha1.KindFlavor && ch.Outcome == v1alpha1.OutcomeCompleted {
-			flavor = ch.To
+	for _, kind := range []v1alpha1.ChangeKind{v1alpha1.KindVolume, v1alpha1.KindFlavor} {
+		from := autopilot.Instance{VolumeGB: int(last.VolumeGB), Flavor: last.Flavor}.Of(kind)
+		isReverted := false
+		for _, ch := range f.Ended {
+			if isFlavor := kind == v1alpha1.KindFlavor && ch.Kind == kind; isFlavor && ch.State == v1alpha1.StateCompleted {
+				from = ch.To // it may have been replaced since
+			} else if isFlavor && ch.State == v1alpha1.StateReverted {
+				isReverted = true // the event about our change says it
+			}
 		}
-	}
-	if flavor != "" && c.Instance.Flavor != "" {
-		f.addOther(c, v1alpha1.KindFlavor, flavor, c.Instance.Flavor)
+		if ch, ok := f.other(c, kind, from, c.Instance.Of(kind)); ok {
+			f.Status.Changes = change.Put(f.Status.Changes, nil, ch, c.Now)
+			if !isReverted {
+				f.Ended = append(f.Ended, ch)
+			}
+		}
 	}
 }
 
-// addOther adds a change that the cloud shows, unless it is ours.
-func (f *Followed) addOther(c autopilot.Case, kind v1alpha1.ChangeKind, from, to string) {
-	isOurs := func(ch v1alpha1.Change) bool { return ch.Kind == kind && ch.To == to }
-	if pending := f.Status.Pending(kind); from == to || slices.ContainsFunc(f.Ended, isOurs) || pending != nil && isOurs(*pending) {
-		return
+// other returns the change that the cloud shows, unless it is ours.
+func (f *Followed) other(c autopilot.Case, kind v1alpha1.ChangeKind, from, to string) (ch v1alpha1.Change, ok bool) {
+	isOurs := func(x v1alpha1.Change) bool { return x.Kind == kind && x.To == to }
+	pending, isPending := change.Pending(f.Status.Changes, kind)
+	if from == "" || to == "" || from == to || slices.ContainsFunc(f.Ended, isOurs) || isPending && isOurs(pending) {
+		return ch, false
 	}
-	ch := v1alpha1.Change{Kind: kind, By: v1alpha1.ByOther, From: from, To: to}
-	for _, x := range f.Status.Changes {
-		if isRequestOfOther(x) && isOurs(x) {
-			ch.RequestTime = x.RequestTime
-		}
+	ch = v1alpha1.Change{Kind: kind, By: v1alpha1.ByOther, From: from, To: to, State: v1alpha1.StateCompleted, EndTime: *autopilot.Micro(c.Now)}
+	if requested, ok := change.RequestedByOther(f.Status.Changes, kind); ok && requested.To == to {
+		ch.RequestTime = requested.RequestTime
 	}
-	end(&ch, v1alpha1.OutcomeCompleted, c.Now)
-	f.Status.Changes = prepend(f.Status.Changes, ch)
-	if kind == v1alpha1.KindFlavor && c.Wanted.Flavor == from && f.revert(c, from) {
-		return // the event about our change says it
-	}
-	f.Ended = append(f.Ended, f.Status.Changes[0])
-}
-
-// revert records that the cloud has taken back our flavor although the Rds requests it. It returns false if the flavor
-// was not ours.
-func (f *Followed) revert(c autopilot.Case, flavor string) bool {
-	for i, ch := range f.Status.Changes {
-		if ch.Kind != v1alpha1.KindFlavor || !ch.IsDecided() || ch.IsPending() {
-			continue
-		}
-		isInCloud := ch.Outcome == v1alpha1.OutcomeCompleted || ch.Outcome == v1alpha1.OutcomeReverted
-		if !isInCloud || ch.To != flavor {
-			return false
-		}
-		end(&ch, v1alpha1.OutcomeReverted, c.Now)
-		f.Status.Changes[i] = ch // prepend has made this list
-		f.Ended = append(f.Ended, ch)
-		return true
-	}
-	return false
+	return ch, true
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/autopilot/change"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -19,7 +20,7 @@ const heldAfter = 15 * time.Minute
 func setHeld(c autopilot.Case, s *v1alpha1.Status, decisions []autopilot.Decision) {
 	s.Held = slices.Clone(s.Held)
 	for i, h := range s.Held {
-		if changed, ok := autopilot.LastChanged(s.Changes, h.Kind); ok && changed.After(h.SinceTime.Time) {
+		if changed, ok := change.LastChanged(s.Changes, h.Kind); ok && changed.After(h.SinceTime.Time) {
 			s.Held[i].SinceTime = *autopilot.Seconds(changed)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/autopilot/change"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	"github.com/mcsps/rds-autopilot/test/cases"
 )
@@ -76,7 +77,8 @@ func TestHeldChangeHasTheReasonOfTheLastDecisionAndKeepsItsTime(t *testing.T) {
 		}
 		var got, want []v1alpha1.Held
 		if tc.answer != nil {
-			tc.answer.Kind, tc.answer.To = v.Change.Kind, v.Change.To
+			tc.answer.Attempt, _ = change.Pending(c.Status.Changes, kind)
+			tc.answer.Event, tc.answer.Acting = change.Rejected, v.Decisions
 			tc.answer.Record(c, &c.Status)
 		}
 		for _, h := range c.Status.Held {

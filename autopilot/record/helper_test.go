@@ -6,6 +6,7 @@ import (
 	"context"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/autopilot/change"
 	"github.com/mcsps/rds-autopilot/autopilot/decide"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	"github.com/mcsps/rds-autopilot/test/cases"
@@ -34,8 +35,10 @@ func decided(c autopilot.Case) (autopilot.Case, autopilot.Verdict) {
 
 // pendingOf returns our pending change of a status, or nil.
 func pendingOf(s v1alpha1.Status) *v1alpha1.Change {
-	for _, ch := range s.PendingChanges() {
-		return ch
+	for _, kind := range []v1alpha1.ChangeKind{v1alpha1.KindVolume, v1alpha1.KindFlavor} {
+		if ch, ok := change.Pending(s.Changes, kind); ok {
+			return &ch
+		}
 	}
 	return nil
 }

@@ -4,11 +4,11 @@ package record
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/autopilot/change"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -20,6 +20,9 @@ const (
 // Recorded holds the status after a verdict, and what to report to people once the status is stored.
 type Recorded struct {
 	Status       v1alpha1.Status
+	Attempt      *v1alpha1.Change     // the change to request, as it is stored; nil if nothing is to be requested
+	Before       *v1alpha1.Change     // what that change was before; nil if there was none
+	Ended        []v1alpha1.Change    // our changes that ended
 	News         []autopilot.Decision // decisions that are new and not folded into an earlier record
 	Warnings     []autopilot.Warning
 	RequeueAfter time.Duration // 0 if an event starts the next check
@@ -32,21 +35,15 @@ func Outcome(c autopilot.Case, v autopilot.Verdict) Recorded {
 	done := Recorded{Status: c.Status.Copy(), RequeueAfter: v.RequeueAfter}
 	s := &done.Status
 	s.Deferred = v.Deferred
-	for _, ch := range s.PendingChanges() {
-		isReplaced := v.Change != nil && v.Change.Kind == ch.Kind
-		if !isReplaced && c.Progress(ch) == autopilot.Unstarted && !c.IsRequested(ch) && !postponed(v, ch) {
-			withdraw(s, ch, c.Now)
+	done.Ended = moveAll(c, s) // the walk may have read the catalogue, which shows what is smaller
+	for _, kind := range []v1alpha1.ChangeKind{v1alpha1.KindVolume, v1alpha1.KindFlavor} {
+		if !isNeeded(c, s, kind, v.Decisions) {
+			withdraw(c, s, kind)
 		}
 	}
 	if v.Change != nil {
-		put(s, *v.Change)
+		done.request(c, *v.Change)
 	}
-	if p := s.Pending(v1alpha1.KindFlavor); p != nil {
-		if progress, _ := autopilot.RecordedProgress(*p, c.Spec.Apply); progress == autopilot.Started {
-			s.Deferred = nil // it waits for the window no longer
-		}
-	}
-	markReverted(c, s)
 	done.News = Decisions(s, v.Decisions, c.Now)
 	setHeld(c, s, v.Decisions)
 	s.ObservedGeneration, s.EffectiveMode = c.Generation, c.Mode
@@ -58,48 +55,39 @@ func Outcome(c autopilot.Case, v autopilot.Verdict) Recorded {
 	return done
 }
 
-// markReverted records when a check first found that another writer has replaced our flavor by a smaller one.
-func markReverted(c autopilot.Case, s *v1alpha1.Status) {
-	_, ours, ok := c.Contest()
-	if !ok || ours.Outcome != v1alpha1.OutcomeCompleted {
-		return
+// request enters the change that is to be requested. An earlier one that waits for its next attempt continues if it has the
+// same target; otherwise it ends.
+func (done *Recorded) request(c autopilot.Case, next v1alpha1.Change) {
+	s := &done.Status
+	was, _, isWaiting := c.NextAttempt(next.Kind)
+	if !isWaiting {
+		was, isWaiting = change.Pending(s.Changes, next.Kind)
 	}
-	s.Changes = slices.Clone(s.Changes)
-	for i, ch := range s.Changes {
-		if ch.Kind == v1alpha1.KindFlavor && ch.Outcome == ours.Outcome && ch.DecisionTime.Equal(ours.DecisionTime) {
-			end(&s.Changes[i], v1alpha1.OutcomeReverted, c.Now)
+	seen := change.Seen{Now: c.Now, HasRds: !c.NoRds, Failures: c.Seen(next).Failures}
+	var former *v1alpha1.Change
+	switch {
+	case isWaiting && was.To == next.To:
+		former, next.State, next.Refusal, next.RequestTime = &was, was.State, was.Refusal, was.RequestTime
+	case isWaiting:
+		if seen.Event = change.Unneeded; change.IsPending(was) {
+			seen.Event = change.Overtaken
 		}
+		ended, _ := change.Move(was, seen)
+		s.Changes = change.Put(s.Changes, &was, ended, c.Now)
+		done.Ended = append(done.Ended, ended)
 	}
+	seen.Event = change.Allowed
+	next, _ = change.Move(next, seen)
+	s.Changes = change.Put(s.Changes, former, next, c.Now)
+	done.Attempt, done.Before = &next, former
 }
 
-// DecisionsFor returns the decisions that led to a change of ours.
-func DecisionsFor(c autopilot.Case, i v1alpha1.Change) []autopilot.Decision {
-	d := autopilot.Decision{
-		Time: c.Now, Action: autopilot.ActionFor(i.Kind), Reason: autopilot.ReasonAlarmInForce, From: i.From, To: i.To,
-		Message: i.Message,
-	}
-	if percent, err := strconv.ParseFloat(i.ValuePercent, 64); err == nil {
-		d.Evidence = autopilot.Evidence{Time: i.EvidenceTime.Time, Percent: percent}
-	}
-	var answers []autopilot.Decision
-	for _, m := range i.Metrics {
-		d.Metric, d.MessageID, d.Since = m, "", time.Time{}
-		for _, a := range c.Alarms {
-			if a.Metric == m {
-				d.MessageID, d.Since = a.MessageID(), a.Since(c)
-			}
-		}
-		answers = append(answers, d)
-	}
-	return answers
-}
-
-// postponed reports whether a change that has not started is still needed.
-func postponed(v autopilot.Verdict, i *v1alpha1.Change) bool {
-	return slices.ContainsFunc(v.Decisions, func(d autopilot.Decision) bool {
-		isRefused := i.Refusal != nil && i.Refusal.Reason == string(d.Reason)
-		return (d.Reason.Row().IsPostponed || isRefused) && slices.Contains(i.Metrics, d.Metric)
-	})
+// isNeeded reports whether an alarm may still need a change of that kind that waits for its next attempt, so that it keeps
+// waiting.
+func isNeeded(c autopilot.Case, s *v1alpha1.Status, kind v1alpha1.ChangeKind, decisions []autopilot.Decision) bool {
+	reason, _, known := neededChange(c, kind, decisions)
+	isDeferred := kind == v1alpha1.KindFlavor && s.Deferred != nil
+	return c.Mode == v1alpha1.ModeAuto && (reason != "" || !known || isDeferred)
 }
 
 // Decisions records decisions and returns the new ones.

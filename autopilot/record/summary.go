@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/mcsps/rds-autopilot/autopilot/change"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -23,7 +24,7 @@ func Summarize(s *v1alpha1.Status) {
 		s.Summary.Max = fmt.Sprintf("%d GB", s.MaxGB)
 	}
 	for _, ch := range s.Changes {
-		if ch.IsPending() && (!ch.IsDecided() || ch.Refused() != nil) || isUnrequested(ch) {
+		if change.IsRequestOfOther(ch) || ch.State == v1alpha1.StateRefused || ch.State == v1alpha1.StateWithdrawn {
 			continue
 		}
 		s.Summary.LastChange = summarizeChange(ch)
@@ -38,12 +39,12 @@ func Summarize(s *v1alpha1.Status) {
 func summarizeChange(ch v1alpha1.Change) string {
 	what := shortStep(ch.Kind, ch.From, ch.To)
 	switch {
-	case ch.IsPending():
+	case change.IsPending(ch):
 		return what + ", in progress"
-	case !ch.IsDecided():
+	case !change.IsOurs(ch):
 		return what + ", by others"
-	case ch.Outcome != v1alpha1.OutcomeCompleted:
-		return what + ", " + strings.ToLower(string(ch.Outcome))
+	case ch.State != v1alpha1.StateCompleted:
+		return what + ", " + strings.ToLower(string(ch.State))
 	}
 	return what
 }

@@ -16,15 +16,14 @@ import (
 
 func TestSummarizeNamesTheLastChangeAndDecision(t *testing.T) {
 	const volume, flavor = v1alpha1.KindVolume, v1alpha1.KindFlavor
-	grown := v1alpha1.Change{Kind: volume, By: v1alpha1.ByAutopilot, From: "40", To: "50", Outcome: v1alpha1.OutcomeCompleted}
+	grown := v1alpha1.Change{Kind: volume, By: v1alpha1.ByAutopilot, From: "40", To: "50", State: v1alpha1.StateCompleted}
 	byOthers, lost := grown, grown
-	grown.DecisionTime = new(metav1.NewMicroTime(cases.Noon()))
-	lost.DecisionTime, byOthers.By, lost.Outcome = grown.DecisionTime, v1alpha1.ByOther, v1alpha1.OutcomeLost
+	byOthers.By, lost.State = v1alpha1.ByOther, v1alpha1.StateLost
 	larger := v1alpha1.Change{
-		Kind: flavor, From: "rds.mysql.x1.2xlarge.2.ha", To: "rds.mysql.x1.4xlarge.2.ha", DecisionTime: grown.DecisionTime,
+		Kind: flavor, By: v1alpha1.ByAutopilot, From: "rds.mysql.x1.2xlarge.2.ha", To: "rds.mysql.x1.4xlarge.2.ha", State: v1alpha1.StateRequested,
 	}
 	refused := larger
-	refused.Refusal = &v1alpha1.Refusal{Count: 1}
+	refused.State = v1alpha1.StateRefused
 	for _, test := range []struct {
 		name   string
 		status v1alpha1.Status

@@ -22,7 +22,7 @@ func TestSecondCheckOfTheSameFactsStoresNothing(t *testing.T) {
 		alarm     autopilot.Alarm
 		condition string // the condition that is True and has the message of the decision
 	}{
-		"a size that another writer reset twice": {cases.Both(cases.LostVolume, func(c *autopilot.Case) { c.Status.Changes[0].Count = 2 }),
+		"a size that another writer reset twice": {cases.Both(cases.LostVolume, func(c *autopilot.Case) { c.Status.Changes = append(c.Status.Changes, c.Status.Changes[0]) }),
 			disk, v1alpha1.ConditionContested},
 		"a flavor that another writer replaced": {cases.Both(cases.Changed(2*time.Hour, "99.0"), cases.Restored), cpu, v1alpha1.ConditionContested},
 		"a flavor that the cloud reverted": {cases.Both(cases.Changed(3*time.Hour, "99.0"), cases.RolledBack(2*time.Hour)),
@@ -34,7 +34,7 @@ func TestSecondCheckOfTheSameFactsStoresNothing(t *testing.T) {
 		"a busy instance":              {cases.InStatus("MODIFYING"), disk, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := &loop{Case: cases.Quiet(tc.alarm)}
+			l := &loop{Case: cases.Quiet(tc.alarm), apply: revertedLater}
 			tc.alter(&l.Case)
 			l.round(t)
 			stored := l.Status.Copy()

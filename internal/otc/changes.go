@@ -29,56 +29,43 @@ const (
 	jobTime = "2006-01-02T15:04:05-0700"
 )
 
-// Change requests an intent from the cloud and returns the id of the job. It reads the instance first, because lists
-// may be old. It requests nothing and returns an empty id if the instance already has the size or flavor, or a larger
-// size.
+// Change requests a change from the cloud and returns the id of the job. It reads the instance first, because lists may be
+// old, and calls confirm right before it sends the request.
 //
-// The error wraps autopilot.ErrConflict if the instance has another flavor than the intent starts from, and
-// autopilot.ErrNotRequested if a step before the request failed. It is an autopilot.RefusedError if the cloud refuses,
-// or if the instance is not ready. After any other error, the change may have begun.
-func (c *Cloud) Change(ctx context.Context, instanceID string, i v1alpha1.Change) (jobID string, err error) {
+// The error wraps autopilot.ErrNotRequested if nothing was sent: a read or confirm failed, or the instance is changing or
+// not what the change starts from (also autopilot.ErrConflict). It is an autopilot.RefusedError if the cloud refuses. After
+// any other error, the change may have begun.
+func (c *Cloud) Change(ctx context.Context, instanceID string, ch v1alpha1.Change,
+	confirm func(context.Context) error) (jobID string, err error) {
 	inst, err := c.readInstance(ctx, instanceID)
 	if err != nil {
 		return "", fmt.Errorf("%w: read instance %s: %w", autopilot.ErrNotRequested, instanceID, err)
 	}
-	switch i.Kind {
-	case v1alpha1.KindVolume:
-		to, err := strconv.Atoi(i.To)
-		switch {
-		case err != nil:
-			return "", fmt.Errorf("%w: enlarge instance %s: %w", autopilot.ErrNotRequested, instanceID, err)
-		case inst.VolumeGB >= to:
-			return "", nil
-		case inst.Status != autopilot.StatusActive && inst.Status != autopilot.StatusStorageFull:
-			return "", notReady(inst)
-		}
-		jobID, err = c.Enlarge(ctx, instanceID, to)
-		return jobID, refusal(err)
-	case v1alpha1.KindFlavor:
-		switch {
-		case inst.Flavor == i.To:
-			return "", nil
-		case inst.Status != autopilot.StatusActive:
-			return "", notReady(inst)
-		case inst.Flavor != i.From:
-			return "", fmt.Errorf("instance %s has flavor %s by now: %w", instanceID, inst.Flavor, autopilot.ErrConflict)
-		}
-		jobID, err = c.Resize(ctx, instanceID, i.To)
-		return jobID, refusal(err)
+	isReady := inst.Status == autopilot.StatusActive || inst.Status == autopilot.StatusStorageFull && ch.Kind == v1alpha1.KindVolume
+	if has := inst.Of(ch.Kind); !isReady || has != ch.From {
+		return "", fmt.Errorf("%w: instance %s is in %s and has %s by now: %w", autopilot.ErrNotRequested, instanceID,
+			inst.Status, has, autopilot.ErrConflict)
 	}
-	return "", fmt.Errorf("%w: unknown kind of change %q", autopilot.ErrNotRequested, i.Kind)
+	if ch.Kind == v1alpha1.KindFlavor {
+		jobID, err = c.Resize(ctx, instanceID, ch.To, confirm)
+	} else if to, notANumber := strconv.Atoi(ch.To); notANumber == nil {
+		jobID, err = c.Enlarge(ctx, instanceID, to, confirm)
+	} else {
+		err = fmt.Errorf("%w: %w", autopilot.ErrNotRequested, notANumber)
+	}
+	return jobID, refusal(err)
 }
 
-func notReady(inst autopilot.Instance) error {
-	why := fmt.Sprintf("instance %s is in %s", inst.ID, inst.Status)
-	return &autopilot.RefusedError{Reason: autopilot.ReasonInstanceBusy, Message: why}
-}
-
-// refusal returns an autopilot.RefusedError if the cloud refused for good. It returns other errors as they are:
-// without an answer and with 5xx the change may have begun, and with 401 and 429 it can be requested again.
+// refusal returns an autopilot.RefusedError if the cloud refused for good, and wraps autopilot.ErrNotRequested after 401
+// and 429, with which nothing is carried out. Without an answer, and with 5xx, the change may have begun.
 func refusal(err error) error {
 	e, ok := errors.AsType[*Error](err)
-	if !ok || errors.Is(err, ErrUnavailable) || e.Status == 0 || e.Status == http.StatusUnauthorized {
+	switch {
+	case !ok || e.Status == 0:
+		return err
+	case e.Status == http.StatusUnauthorized || e.Status == http.StatusTooManyRequests:
+		return fmt.Errorf("%w: %w", autopilot.ErrNotRequested, err)
+	case errors.Is(err, ErrUnavailable):
 		return err
 	}
 	refused := &autopilot.RefusedError{Reason: reasonOf(e), Message: strings.TrimSpace(e.Code + " " + e.Message)}
@@ -116,8 +103,8 @@ func reasonOf(e *Error) autopilot.Reason {
 
 // Enlarge requests a larger volume and returns the id of the job. toGB is the new size, not the increment (RDS api:
 // scaling_up_storage_space_of_a_db_instance.rst).
-func (c *Cloud) Enlarge(ctx context.Context, instanceID string, toGB int) (jobID string, err error) {
-	id, err := instances.EnlargeVolume(c.client(ctx, opEnlarge, instanceID),
+func (c *Cloud) Enlarge(ctx context.Context, instanceID string, toGB int, confirm func(context.Context) error) (jobID string, err error) {
+	id, err := instances.EnlargeVolume(c.confirmed(ctx, confirm, opEnlarge, instanceID),
 		instances.EnlargeVolumeRdsOpts{InstanceId: instanceID, Size: toGB})
 	if err != nil {
 		return "", c.transport.wrapError(opEnlarge, err)
@@ -127,8 +114,8 @@ func (c *Cloud) Enlarge(ctx context.Context, instanceID string, toGB int) (jobID
 
 // Resize requests another flavor and returns the id of the job. The change restarts the database (RDS api:
 // changing_db_instance_specifications.rst).
-func (c *Cloud) Resize(ctx context.Context, instanceID, flavor string) (jobID string, err error) {
-	id, err := instances.Resize(c.client(ctx, opResize, instanceID),
+func (c *Cloud) Resize(ctx context.Context, instanceID, flavor string, confirm func(context.Context) error) (jobID string, err error) {
+	id, err := instances.Resize(c.confirmed(ctx, confirm, opResize, instanceID),
 		instances.ResizeOpts{InstanceId: instanceID, SpecCode: flavor})
 	if err != nil {
 		return "", c.transport.wrapError(opResize, err)
@@ -168,15 +155,17 @@ func (c *Cloud) readJob(ctx context.Context, id string) (autopilot.Job, error) {
 	case err != nil:
 		return autopilot.Job{}, err
 	}
+	var job autopilot.Job
 	switch strings.ToLower(reply.Job.Status) {
 	case "completed":
-		job := autopilot.Job{State: autopilot.JobDone}
-		if ended, err := time.Parse(jobTime, string(reply.Job.Ended)); err == nil { // the caller can do without
-			job.EndTime = ended
-		}
-		return job, nil
+		job.State = autopilot.JobDone
 	case "failed":
-		return autopilot.Job{State: autopilot.JobFailed, Message: c.transport.clean(string(reply.Job.FailReason))}, nil
+		job.State, job.Message = autopilot.JobFailed, c.transport.clean(string(reply.Job.FailReason))
+	default:
+		return job, nil // it runs
 	}
-	return autopilot.Job{State: autopilot.JobRunning}, nil
+	if ended, err := time.Parse(jobTime, string(reply.Job.Ended)); err == nil { // the caller can do without
+		job.EndTime = ended
+	}
+	return job, nil
 }

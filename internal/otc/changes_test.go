@@ -3,6 +3,7 @@
 package otc
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -32,11 +33,9 @@ func TestChangeReturnsWhetherTheRequestWasSent(t *testing.T) {
 			_, refused := errors.AsType[*autopilot.RefusedError](err)
 			return err != nil && !refused && !errors.Is(err, autopilot.ErrNotRequested) && !errors.Is(err, autopilot.ErrConflict)
 		}, 1},
-		"not ready": {"", larger, simcloud.StatusModifying, func(err error) bool {
-			refusal, refused := errors.AsType[*autopilot.RefusedError](err)
-			return refused && refusal.Reason == autopilot.ReasonInstanceBusy
-		}, 0},
-		"the instance has another flavor": {"", other, "", func(err error) bool { return errors.Is(err, autopilot.ErrConflict) }, 0},
+		"not ready":                       {"", larger, simcloud.StatusModifying, notRequested, 0},
+		"turned off":                      {"", v1alpha1.Change{Kind: v1alpha1.KindVolume, From: "100", To: "120"}, "", notRequested, 0},
+		"the instance has another flavor": {"", other, "", func(err error) bool { return notRequested(err) && errors.Is(err, autopilot.ErrConflict) }, 0},
 		"an intent of another version":    {"", v1alpha1.Change{Kind: "Throughput"}, "", notRequested, 0},
 		"requested":                       {"", larger, "", func(err error) bool { return err == nil }, 1},
 	} {
@@ -54,7 +53,16 @@ func TestChangeReturnsWhetherTheRequestWasSent(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				job, err := r.Change(t.Context(), id, tc.intent)
+				confirm := func(context.Context) error {
+					if r.sim.Count("rds", "ListInstances") == 0 {
+						t.Error("the last look comes before a read")
+					}
+					if name == "turned off" {
+						return autopilot.ErrConflict
+					}
+					return nil
+				}
+				job, err := r.Change(t.Context(), id, tc.intent, confirm)
 				if !tc.is(err) || (job != "") != (err == nil) {
 					t.Errorf("job %q, error %v", job, err)
 				}
@@ -73,7 +81,7 @@ func TestJobHasItsEnd(t *testing.T) {
 		r := newReads(t, 5, simcloud.Options{Settings: simcloud.Settings{EnlargeDuration: time.Minute}})
 		id := r.add(t, 1)[0]
 		begin := time.Now()
-		job, err := r.Change(t.Context(), id, v1alpha1.Change{Kind: v1alpha1.KindVolume, From: "100", To: "110"})
+		job, err := r.Change(t.Context(), id, v1alpha1.Change{Kind: v1alpha1.KindVolume, From: "100", To: "110"}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

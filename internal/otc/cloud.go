@@ -160,6 +160,13 @@ func (c *Cloud) Sparing() *Cloud {
 // ids are the parts of the request's URL that come from outside. The SDK does not escape them, so an id that contains
 // "/" could address another resource. The call fails with errInvalidID, and sends nothing, if checkIDs refuses one.
 func (c *Cloud) client(ctx context.Context, op operation, ids ...string) *golangsdk.ServiceClient {
+	return c.confirmed(ctx, nil, op, ids...)
+}
+
+// confirmed is client for a request that changes a database. It calls confirm right before each time that the request is
+// sent. An error from before the first time wraps autopilot.ErrNotRequested.
+func (c *Cloud) confirmed(ctx context.Context, confirm func(context.Context) error, op operation,
+	ids ...string) *golangsdk.ServiceClient {
 	p := &golangsdk.ProviderClient{}
 	base := "http://cloud.invalid/" // never used: without a login the call fails
 	err := checkIDs(ids)
@@ -170,7 +177,7 @@ func (c *Cloud) client(ctx context.Context, op operation, ids ...string) *golang
 	if err == nil {
 		p.ProjectID, p.AKSKAuthOptions, base = l.projectID, l.aksk(), l.bases[c.transport.ops[op].service]
 	}
-	c.transport.bind(call{t: c.transport, ctx: ctx, op: op, key: p.AKSKAuthOptions.AccessKey, err: err}, p)
+	c.transport.bind(call{t: c.transport, ctx: ctx, confirm: confirm, op: op, key: p.AKSKAuthOptions.AccessKey, err: err}, p)
 	return &golangsdk.ServiceClient{ProviderClient: p, Endpoint: base, ResourceBase: base}
 }
 

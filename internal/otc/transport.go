@@ -20,6 +20,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/time/rate"
 
+	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/internal/shorten"
 )
 
@@ -65,6 +66,8 @@ type call struct {
 	op  operation
 	key string // the access key that signs the requests; empty if they carry a token
 	err error  // of the login, without which the call cannot be sent
+	// confirm is called before each time that the call is sent; nil if it changes no database.
+	confirm func(context.Context) error
 }
 
 // RoundTrip sends a request and retries it if necessary. It logs in again at most once.
@@ -74,12 +77,12 @@ func (c call) RoundTrip(req *http.Request) (*http.Response, error) {
 		err = c.err
 	}
 	if err != nil {
-		return nil, c.t.wrapError(c.op, err)
+		return nil, c.unsent(err)
 	}
 	renewed := false
 	for attempt := 1; ; attempt++ {
-		if err := c.wait(); err != nil {
-			return nil, c.t.fault(c.op, 0, err)
+		if err := c.wait(); err != nil { // a call that is sent again was refused
+			return nil, c.unsent(err)
 		}
 		token := c.token()
 		resp, err := c.send(req, body, token)
@@ -93,7 +96,7 @@ func (c call) RoundTrip(req *http.Request) (*http.Response, error) {
 		if fault.Status == http.StatusUnauthorized && c.op != opLogin && !renewed {
 			renewed = true // once per call, because a service may never accept the token
 			if err := c.t.session.renew(c.ctx, cmp.Or(token, c.key)); err != nil {
-				return nil, c.t.wrapError(c.op, err)
+				return nil, c.unsent(err)
 			}
 			if c.key != "" { // the request is signed with the old key; the next call uses the new one
 				return nil, fault
@@ -108,7 +111,7 @@ func (c call) RoundTrip(req *http.Request) (*http.Response, error) {
 		c.t.log.Debug("cloud request failed, retrying", zap.String("service", fault.Service),
 			zap.String("operation", fault.Operation), zap.Int("status", fault.Status), zap.Duration("after", pause))
 		if err := sleep(c.ctx, pause); err != nil {
-			return nil, c.t.fault(c.op, 0, err)
+			return nil, c.unsent(err)
 		}
 	}
 }
@@ -123,7 +126,18 @@ func (c call) wait() error {
 	if err != nil && c.ctx.Err() == nil { // the limiter saw that the deadline would be exceeded
 		return fmt.Errorf("request rate: %w", context.DeadlineExceeded)
 	}
+	if err == nil && c.confirm != nil {
+		err = c.confirm(c.ctx)
+	}
 	return err
+}
+
+// unsent returns the error of a call that was not sent, or that was refused each time without being carried out.
+func (c call) unsent(err error) error {
+	if c.confirm == nil {
+		return c.t.wrapError(c.op, err)
+	}
+	return c.t.fault(c.op, 0, fmt.Errorf("%w: %w", autopilot.ErrNotRequested, err))
 }
 
 func (c call) token() string {

@@ -61,7 +61,8 @@ const order = Object.keys(tones);
 
 const step = (c) => (c.kind === "Volume" ? `Storage ${c.from} → ${c.to} GB` : `Flavor ${c.from} → ${c.to}`);
 const changesOf = (a) => a?.status?.changes ?? [];
-const endOf = (c) => [c.completionTime, c.startTime, c.requestTime, c.decisionTime].find((t) => Date.parse(t) > 0);
+const endOf = (c) => [c.endTime, c.startTime, c.requestTime].find((t) => Date.parse(t) > 0);
+const isPending = (c) => c.by === "Autopilot" && (c.state === "Requested" || c.state === "Started");
 const because = (x, state) => [x.reason !== state && x.reason, x.message].filter(Boolean).join(": ");
 
 // judge returns the worst state of a database, one sentence on it, and since when it holds.
@@ -73,7 +74,7 @@ function judge(a) {
   const of = (state, c) => ({ state, text: because(c, state), since: c.lastTransitionTime });
   const armed = condition("Armed"), ready = condition("Ready"), progress = condition("Progressing");
   const alarm = (s.alarms?.rules ?? []).find((r) => r.state === "alarm");
-  const pending = changesOf(a).find((c) => !c.outcome);
+  const pending = changesOf(a).find(isPending);
   if ((s.effectiveMode ?? a.spec?.mode) === "Off") return { state: "Off", text: "The mode is Off" };
   if (!armed) return { state: "Not armed", text: "Waiting for the first check of this database" };
   if (armed.reason === "NotEnabled") return of("Off", armed);
@@ -87,7 +88,7 @@ function judge(a) {
     const d = (s.decisions ?? []).find((x) => x.metric === alarm.metric);
     return { state: "In alarm", text: d ? because(d) : "Waiting for a decision", since: alarm.stateTime };
   }
-  if (pending) return { state: "Changing", text: `${step(pending)} is in progress`, since: pending.decisionTime };
+  if (pending) return { state: "Changing", text: `${step(pending)} is in progress`, since: pending.requestTime };
   if (holds("Progressing")) return of("Changing", progress);
   if (s.deferred) return { state: "Waiting", text: "A larger flavor has to wait", since: s.deferred.firstTime };
   const ruleTimes = (s.alarms?.rules ?? []).map((r) => r.stateTime);
@@ -128,7 +129,7 @@ function bar(s) {
 function nextCheck(d, list) {
   const a = d.autopilot;
   if (!a || judge(a).state === "Off") return "none";
-  const changing = changesOf(a).some((c) => !c.outcome);
+  const changing = changesOf(a).some(isPending);
   return `within ${duration(1e3 * (changing ? Math.min(list.recheckSeconds, list.sweepSeconds) : list.sweepSeconds))}`;
 }
 
@@ -163,7 +164,7 @@ function showDatabases(list) {
   const chips = [chip("", all.length, "all", "databases"),
     ...order.filter((s) => counts[s]).map((s) => chip(s, counts[s].length, tones[s]))];
   const t = table("Databases", ["Database", "State", "Storage", "Last change", "Next check"], all.map((d) => {
-    const last = changesOf(d.autopilot).find((c) => c.outcome);
+    const last = changesOf(d.autopilot).find((c) => c.endTime);
     const flavor = d.autopilot?.status?.instance?.flavor ?? d.rds?.flavor;
     return [
       [el("a", { href: link(d) }, quiet(`${d.namespace}/`), d.name),
@@ -286,7 +287,7 @@ function showDatabase(list, series) {
   const d = list.databases[0], a = d.autopilot, j = judge(a), s = a?.status ?? {}, i = s.instance;
   const time = (t) => (Date.parse(t) > 0 ? [`${utc(t)} `, quiet(when(t))] : "–");
   const card = (name, ...content) => el("div", { class: "card" }, el("dt", {}, name), el("dd", {}, content));
-  const tone = (c) => ({ Completed: "good", Withdrawn: "quiet" })[c.outcome] ?? (c.outcome ? "bad" : "busy");
+  const tone = (c) => ({ Completed: "good", Withdrawn: "quiet" })[c.state] ?? (isPending(c) ? "busy" : "bad");
   const ruleTone = { ok: "good", alarm: "busy" };
   const value = (x) => x.valuePercent && ` at ${percent(x.valuePercent)}`;
   const limits = a?.spec?.flavor ?? {};
@@ -313,9 +314,9 @@ function showDatabase(list, series) {
     el("h2", {}, "Measurements"), showSeries(a, series),
     el("h2", {}, "Conditions"), table("Conditions", ["Condition", "Status", "Reason", "Message", "Since"],
       s.conditions?.map((c) => [c.type, c.status, c.reason, c.message, time(c.lastTransitionTime)])),
-    el("h2", {}, "Changes"), table("Changes", ["Change", "Outcome", "By", "Because of", "Decided", "Ended"],
-      changesOf(a).map((c) => [step(c), badge(tone(c), c.outcome || "Pending"), c.by ?? "–",
-        [c.metrics?.join(", "), value(c)], time(c.decisionTime), c.outcome ? time(c.completionTime) : "–"])),
+    el("h2", {}, "Changes"), table("Changes", ["Change", "State", "By", "Because of", "Requested", "Ended"],
+      changesOf(a).map((c) => [step(c), badge(tone(c), c.state), c.by ?? "–",
+        [c.metrics?.join(", "), value(c)], time(c.requestTime), c.endTime ? time(c.endTime) : "–"])),
     el("h2", {}, "Decisions"), table("Decisions", ["Metric", "Action", "Reason", "Message", "Time"],
       s.decisions?.map((x) => [x.metric, x.action, x.reason, x.message,
         [time(x.lastTime ?? x.time), x.count > 1 && quiet(` (${x.count} times)`)]])),

@@ -85,10 +85,10 @@ func condition(kind, status, reason, message string, age time.Duration) object {
 func change(kind, from, to, metric, percent string, age time.Duration) object {
 	c := object{
 		"kind": kind, "by": "Autopilot", "from": from, "to": to, "metrics": []string{metric}, "valuePercent": percent,
-		"decisionTime": before(age + 4*time.Minute), "startTime": before(age + 3*time.Minute),
+		"requestTime": before(age + 4*time.Minute), "startTime": before(age + 3*time.Minute),
 	}
 	if age > 0 {
-		c["completionTime"], c["outcome"] = before(age), "Completed"
+		c["endTime"], c["state"] = before(age), "Completed"
 	}
 	return c
 }

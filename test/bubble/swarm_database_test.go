@@ -336,16 +336,13 @@ func (o *operator) work(ctx context.Context) {
 			d.patchRds(map[string]any{"status": map[string]any{"status": in.Status}})
 		}
 		var err error
-		d.mu.Lock()
-		isAlone := d.databasePlan.alone && d.policy().spec.Apply == v1alpha1.ApplyCloud // else nobody would apply anything
-		d.mu.Unlock()
 		acts := in.Status == simcloud.StatusActive || in.Status == simcloud.StatusStorageFull && !o.w.plan.fullWaits
 		switch {
-		case !acts || isAlone || time.Now().Before(d.noOperator):
+		case !acts || time.Now().Before(d.noOperator):
 		case int(rds.Spec.VolumeSize) > in.VolumeGB:
-			_, err = o.api.Enlarge(ctx, in.ID, int(rds.Spec.VolumeSize))
+			_, err = o.api.Enlarge(ctx, in.ID, int(rds.Spec.VolumeSize), nil)
 		case rds.Spec.FlavorRef != in.Flavor && in.Status == simcloud.StatusActive:
-			_, err = o.api.Resize(ctx, in.ID, rds.Spec.FlavorRef)
+			_, err = o.api.Resize(ctx, in.ID, rds.Spec.FlavorRef, nil)
 		}
 		if err != nil {
 			d.refusedAt = time.Now()
@@ -377,9 +374,6 @@ func (w *swarm) apply(e event) {
 	switch e.what {
 	case "policy":
 		d.touch(2 * time.Hour)
-		if e.policy["apply"] = []string{"Operator", "Cloud"}[int(2*e.number)]; d.databasePlan.apply == "Alone" || d.databasePlan.alone {
-			delete(e.policy, "apply")
-		}
 		d.patchPolicy(e.policy)
 		w.logf(d.name, "the policy is %s", text(e.policy))
 	case "mode":
@@ -508,10 +502,10 @@ func (w *swarm) apply(e event) {
 		codes := w.siblings(in)
 		code := codes[int(e.number*float64(len(codes)))]
 		d.peoples[code] = true
-		_, err := w.operator.api.Resize(w.t.Context(), in.ID, code)
+		_, err := w.operator.api.Resize(w.t.Context(), in.ID, code, nil)
 		w.logf(d.name, "flavor change by another writer: %v", err)
 	case "console growth":
-		_, err := w.operator.api.Enlarge(w.t.Context(), in.ID, in.VolumeGB+10*int(1+3*e.number))
+		_, err := w.operator.api.Enlarge(w.t.Context(), in.ID, in.VolumeGB+10*int(1+3*e.number), nil)
 		w.logf(d.name, "growth at the console: %v", err)
 		d.touch(time.Hour)
 	case "failover":

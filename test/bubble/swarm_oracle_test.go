@@ -602,14 +602,9 @@ func (w *swarm) judgeSettled() {
 		}
 		// The cloud may refuse every change of a full instance.
 		mayStart := in.Status == simcloud.StatusActive && writable && p.on && w.at() > w.refused+time.Hour && time.Since(d.refusedAt) > 2*time.Hour
-		d.mu.Lock()
-		specGB, specFlavor := d.specGB, d.specFlavor
-		d.mu.Unlock()
 		for _, c := range d.stored() {
-			isInRds := c.to == specFlavor || c.kind == string(v1alpha1.KindVolume) && autopilot.Gigabytes(c.to) <= specGB
-			isWanted := p.spec.Apply == v1alpha1.ApplyCloud && isInRds // a refused change stays then
-			if time.Since(c.decided) > 2*time.Hour && mayStart && !isWanted {
-				once("pending", "pending since %v: %s → %s", time.Since(c.decided).Round(time.Minute), c.kind, c.to)
+			if time.Since(c.requested) > 2*time.Hour && mayStart {
+				once("pending", "pending since %v: %s → %s", time.Since(c.requested).Round(time.Minute), c.kind, c.to)
 			}
 		}
 		if s.ReadOnly == nil && in.ReadOnly && limitSeen > w.plan.sweep+w.plan.delay+30*time.Minute {
@@ -644,7 +639,7 @@ func (w *swarm) judgeSettled() {
 			once("ready", "Ready, and of its rules the cloud has only %+v", rules)
 		}
 		for _, ch := range s.Changes {
-			if ch.Kind == v1alpha1.KindVolume && ch.By == v1alpha1.ByAutopilot && ch.Outcome == v1alpha1.OutcomeCompleted && autopilot.Gigabytes(ch.To) > in.VolumeGB {
+			if ch.Kind == v1alpha1.KindVolume && ch.By == v1alpha1.ByAutopilot && ch.State == v1alpha1.StateCompleted && autopilot.Gigabytes(ch.To) > in.VolumeGB {
 				once("done", "a growth to %s GB is recorded as completed, and the cloud has %d GB", ch.To, in.VolumeGB)
 			}
 		}
@@ -662,7 +657,7 @@ func (w *swarm) judgeInactive(a *v1alpha1.RdsAutopilot, d *database, why string)
 }
 
 // endOf returns when a change ended.
-func endOf(ch v1alpha1.Change) time.Time { return ch.CompletionTime.Time }
+func endOf(ch v1alpha1.Change) time.Time { return ch.EndTime.Time }
 
 // judgeWriters compares who made the recorded changes with what the oracle has seen.
 func (d *database) judgeWriters(a *v1alpha1.RdsAutopilot) {

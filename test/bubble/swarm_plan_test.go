@@ -35,11 +35,10 @@ type plan struct {
 type databasePlan struct {
 	name     string
 	instance simcloud.Instance
-	apply    string // Operator, Cloud, or Alone for an instance without an Rds
+	apply    string // Operator, or Alone for an instance without an Rds
 	policy   map[string]any
 	load     load
 	replica  bool // it has a read replica
-	alone    bool // no operator applies its Rds, and apply is Cloud
 	drops    bool // the operator removes spec.autopilot within a second, as the archived one does
 	sizeless bool // the first lists of instances do not have the size of its volume
 }
@@ -152,12 +151,12 @@ func (c chooser) database(i int) databasePlan {
 	}
 	size := pick(c, 40, 50, 80, 100, 100, 200, 500, 1000, 2000)
 	d := databasePlan{
-		name: fmt.Sprintf("db-%d", i), apply: pick(c, "Operator", "Operator", "Operator", "Cloud", "Cloud", "Alone"),
+		name: fmt.Sprintf("db-%d", i), apply: pick(c, "Operator", "Operator", "Operator", "Alone"),
 		instance: simcloud.Instance{Flavor: flavor, VolumeGB: size, Workload: simcloud.Workload{UsedGB: c.between(0.3, 0.85) * float64(size)}},
 		policy:   c.policy(size), load: c.load(float64(size)),
 	}
 	d.replica = strings.HasPrefix(flavor, "rds.pg.") && c.chance(30)
-	d.alone, d.drops, d.sizeless = d.apply == "Cloud" && c.chance(50), c.chance(50), c.chance(10)
+	d.drops, d.sizeless = c.chance(50), c.chance(10)
 	return d
 }
 

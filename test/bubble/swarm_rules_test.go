@@ -74,10 +74,10 @@ func largestSize(sizeGB int, usedGB float64, given, stepGB int, readOnly bool) i
 	return size
 }
 
-// openChange is a change of the service that has no outcome yet.
+// openChange is a change of the service that is pending.
 type openChange struct {
-	kind, to string
-	decided  time.Time
+	kind, to  string
+	requested time.Time
 }
 
 // openChanges returns those in the status of an RdsAutopilot, or in a patch of it. It is the only place that knows how
@@ -87,13 +87,13 @@ func openChanges(object map[string]any) (all []openChange) {
 	changes, _ := status["changes"].([]any)
 	for _, value := range changes {
 		c, ok := value.(map[string]any)
-		if !ok || c["outcome"] != nil || c["decisionTime"] == nil { // what only others request has no decision
+		if !ok || c["by"] != "Autopilot" || c["state"] != "Requested" && c["state"] != "Started" {
 			continue
 		}
 		kind, _ := c["kind"].(string)
 		to, _ := c["to"].(string)
-		decided, _ := c["decisionTime"].(string)
-		at, _ := time.Parse(time.RFC3339Nano, decided)
+		requested, _ := c["requestTime"].(string)
+		at, _ := time.Parse(time.RFC3339Nano, requested)
 		all = append(all, openChange{kind, to, at})
 	}
 	return all

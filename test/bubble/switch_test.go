@@ -117,7 +117,7 @@ func TestNothingOfADatabaseThatIsOffOrGoneIsPending(t *testing.T) {
 		if took := time.Since(began); took > time.Hour {
 			t.Errorf("the fourth database waits for %v", took)
 		}
-		_, err := f.personClient().Resize(f.t.Context(), last.ID, f.requested("last").flavor)
+		_, err := f.personClient().Resize(f.t.Context(), last.ID, f.requested("last").flavor, nil)
 		f.must(err)
 
 		stalled, gone := f.database("default", "stalled", smallInstance()), f.database("default", "gone", smallInstance())

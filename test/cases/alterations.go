@@ -39,30 +39,29 @@ func PendingFlavor(age time.Duration) Alteration {
 func CloudRefuses(pending Alteration, r autopilot.Reason) Alteration {
 	return func(c *autopilot.Case) {
 		pending(c)
-		c.Spec.Apply = v1alpha1.ApplyCloud
-		wait := time.Minute
-		switch r {
-		case autopilot.ReasonInstanceBusy:
-			wait = c.Recheck
-		case autopilot.CloudUnreachable:
-			wait = 10 * time.Second
-		}
+		WithoutRds(c)
 		ch := &c.Status.Changes[0]
-		ch.RequestTime = ch.DecisionTime // by a patch of the Rds
+		ch.State = v1alpha1.StateRefused
 		ch.Refusal = &v1alpha1.Refusal{
-			Count: 1, Time: Ago(0), NextTime: new(Ago(-wait)), Reason: string(r), Message: "in its words",
+			Count: 1, Time: Ago(0), NextTime: new(Ago(-time.Minute)), Reason: string(r), Message: "in its words",
 		}
 	}
+}
+
+// WithoutRds is the alteration that the instance has no Rds, so that the cloud is asked.
+func WithoutRds(c *autopilot.Case) {
+	c.Spec.Apply, c.NoRds = v1alpha1.ApplyCloud, true
+	c.Wanted = autopilot.Wanted{VolumeGB: c.Instance.VolumeGB, Flavor: c.Instance.Flavor}
 }
 
 // RunningFor returns the alteration that a job of the cloud has grown the volume for that long.
 func RunningFor(d time.Duration) Alteration {
 	return func(c *autopilot.Case) {
 		PendingVolume(d)(c)
-		began := Ago(d)
-		c.Spec.Apply, c.Instance.Status = v1alpha1.ApplyCloud, "MODIFYING"
+		WithoutRds(c)
+		c.Instance.Status = "MODIFYING"
 		ch := &c.Status.Changes[0]
-		ch.JobID, ch.StartTime, ch.RequestTime = "j1", &began, &began
+		ch.State, ch.JobID, ch.StartTime = v1alpha1.StateStarted, "j1", ch.RequestTime
 	}
 }
 
@@ -155,9 +154,8 @@ func Changed(age time.Duration, percent string) Alteration {
 		at := Ago(age)
 		c.Status.Changes = append(c.Status.Changes, v1alpha1.Change{
 			Kind: v1alpha1.KindFlavor, By: v1alpha1.ByAutopilot, From: "rds.mysql.n1.xlarge.4", To: "rds.mysql.n1.2xlarge.4",
-			Metrics: []v1alpha1.Metric{v1alpha1.MetricCPU}, ValuePercent: percent, DecisionTime: &at, RequestTime: &at,
-			CompletionTime: at,
-			Outcome:        v1alpha1.OutcomeCompleted,
+			Metrics: []v1alpha1.Metric{v1alpha1.MetricCPU}, ValuePercent: percent, RequestTime: &at, EndTime: at,
+			State: v1alpha1.StateCompleted,
 		})
 	}
 }
@@ -168,7 +166,7 @@ func MadeSmaller(age time.Duration) Alteration {
 	return func(c *autopilot.Case) {
 		c.Status.Changes = append([]v1alpha1.Change{{
 			Kind: v1alpha1.KindFlavor, By: v1alpha1.ByOther, From: "rds.mysql.n1.2xlarge.4", To: "rds.mysql.n1.xlarge.4",
-			CompletionTime: Ago(age), Outcome: v1alpha1.OutcomeCompleted,
+			EndTime: Ago(age), State: v1alpha1.StateCompleted,
 		}}, c.Status.Changes...)
 	}
 }
@@ -178,8 +176,8 @@ func MadeSmaller(age time.Duration) Alteration {
 func RolledBack(age time.Duration) Alteration {
 	return func(c *autopilot.Case) {
 		for i, ch := range c.Status.Changes {
-			if ch.IsDecided() && ch.Kind == v1alpha1.KindFlavor {
-				c.Status.Changes[i].Outcome, c.Status.Changes[i].CompletionTime = v1alpha1.OutcomeReverted, Ago(age)
+			if ch.By == v1alpha1.ByAutopilot && ch.Kind == v1alpha1.KindFlavor {
+				c.Status.Changes[i].State, c.Status.Changes[i].EndTime = v1alpha1.StateReverted, Ago(age)
 				break
 			}
 		}
@@ -197,12 +195,14 @@ func Restored(c *autopilot.Case) {
 func LostVolume(c *autopilot.Case) {
 	c.SizeWriter = "a-gitops-tool"
 	lost := GrownVolume("100", "110", 30*time.Second)
-	lost.Outcome = v1alpha1.OutcomeLost
+	lost.State = v1alpha1.StateReplaced
 	c.Status.Changes = []v1alpha1.Change{lost}
 }
 
 // RefusedPatch is the alteration that the API server refused the patch of our size half a minute ago.
 func RefusedPatch(c *autopilot.Case) {
 	AddPending(&c.Status, PendingTo(v1alpha1.KindVolume, "100", "110", time.Minute))
-	c.Status.Changes[0].Refusal = &v1alpha1.Refusal{Count: 1, Time: Ago(30 * time.Second), Message: "not on Fridays"}
+	ch := &c.Status.Changes[0]
+	ch.State = v1alpha1.StateRefused
+	ch.Refusal = &v1alpha1.Refusal{Count: 1, Time: Ago(30 * time.Second), NextTime: new(Ago(-30 * time.Second)), Message: "not on Fridays"}
 }

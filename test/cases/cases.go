@@ -141,7 +141,8 @@ func MeasuredAgo(a autopilot.Alarm, age time.Duration) autopilot.Alarm {
 // PendingTo returns a pending change of ours that was decided that long ago for storage.
 func PendingTo(kind v1alpha1.ChangeKind, from, to string, age time.Duration) *v1alpha1.Change {
 	return &v1alpha1.Change{
-		Kind: kind, By: v1alpha1.ByAutopilot, From: from, To: to, DecisionTime: new(Ago(age)), EvidenceTime: new(Ago(age)),
+		Kind: kind, By: v1alpha1.ByAutopilot, From: from, To: to, RequestTime: new(Ago(age)), EvidenceTime: new(Ago(age)),
+		State:   v1alpha1.StateRequested,
 		Metrics: []v1alpha1.Metric{v1alpha1.MetricStorage},
 	}
 }
@@ -154,7 +155,7 @@ func AddPending(s *v1alpha1.Status, ch *v1alpha1.Change) {
 // CompletedFlavor returns a change of flavor that was completed that long ago.
 func CompletedFlavor(age time.Duration) v1alpha1.Change {
 	return v1alpha1.Change{
-		Kind: v1alpha1.KindFlavor, Outcome: v1alpha1.OutcomeCompleted, CompletionTime: Ago(age),
+		Kind: v1alpha1.KindFlavor, State: v1alpha1.StateCompleted, EndTime: Ago(age),
 		To: "rds.mysql.n1.2xlarge.4",
 	}
 }
@@ -162,7 +163,7 @@ func CompletedFlavor(age time.Duration) v1alpha1.Change {
 // GrownVolume returns a growth of ours that was completed that long ago.
 func GrownVolume(from, to string, age time.Duration) v1alpha1.Change {
 	return v1alpha1.Change{
-		Kind: v1alpha1.KindVolume, By: v1alpha1.ByAutopilot, From: from, To: to, Outcome: v1alpha1.OutcomeCompleted,
-		DecisionTime: new(Ago(age)), RequestTime: new(Ago(age)), CompletionTime: Ago(age),
+		Kind: v1alpha1.KindVolume, By: v1alpha1.ByAutopilot, From: from, To: to, State: v1alpha1.StateCompleted,
+		RequestTime: new(Ago(age)), EndTime: Ago(age),
 	}
 }

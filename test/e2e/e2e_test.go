@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/mcsps/rds-autopilot/autopilot/change"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	"github.com/mcsps/rds-autopilot/test/apiserver"
 	"github.com/mcsps/rds-autopilot/test/level"
@@ -77,12 +78,12 @@ func TestSignedAlarmsGrowDatabases(t *testing.T) {
 		{memory, v1alpha1.KindFlavor, v1alpha1.MetricMemory, "rds.pg.n1.large.4", "rds.pg.n1.xlarge.4", 100, "rds.pg.n1.xlarge.4"},
 	} {
 		a, err := tc.db.WaitAutopilot(ctx, "the change is completed and the alarm is over", func(a *v1alpha1.RdsAutopilot) bool {
-			return len(a.Status.Changes) > 0 && len(a.Status.PendingChanges()) == 0 && state(a, tc.metric) == v1alpha1.StateOK
+			return len(a.Status.Changes) > 0 && !change.AnyPending(a.Status.Changes) && state(a, tc.metric) == v1alpha1.StateOK
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if ch := a.Status.Changes; len(ch) != 1 || ch[0].Kind != tc.kind || ch[0].From != tc.from || ch[0].To != tc.to || ch[0].By != v1alpha1.ByAutopilot || ch[0].Outcome != v1alpha1.OutcomeCompleted {
+		if ch := a.Status.Changes; len(ch) != 1 || ch[0].Kind != tc.kind || ch[0].From != tc.from || ch[0].To != tc.to || ch[0].By != v1alpha1.ByAutopilot || ch[0].State != v1alpha1.StateCompleted {
 			t.Errorf("%s: changes %+v, want one from %s to %s", tc.db.Name, ch, tc.from, tc.to)
 		}
 		if inst := tc.db.Instance(); inst.VolumeGB != tc.volumeGB || inst.Flavor != tc.flavorCode {

@@ -87,8 +87,8 @@ status:
   - {metric: storage, valuePercent: "78.2", action: None, reason: A, message: "", count: 1, time: "2026-11-20T12:00:00Z", lastTime: "2026-11-20T12:00:00Z"}
   - {metric: storage, valuePercent: "70.0", action: None, reason: A, message: "", count: 1, time: "2026-11-20T12:00:00Z", lastTime: "2026-11-20T12:00:00Z"}
   changes:
-  - {kind: Volume, by: Autopilot, from: "40", to: "50", metrics: [storage], outcome: Completed, completionTime: "2026-11-20T12:00:00.123456Z"}
-  - {kind: Volume, by: Autopilot, from: "30", to: "40", outcome: Completed, completionTime: "2026-11-19T12:00:00.000000Z"}
+  - {kind: Volume, by: Autopilot, from: "40", to: "50", metrics: [storage], state: Completed, endTime: "2026-11-20T12:00:00.123456Z"}
+  - {kind: Volume, by: Autopilot, from: "30", to: "40", state: Completed, endTime: "2026-11-19T12:00:00.000000Z"}
 `
 	if err := yaml.Unmarshal([]byte(manifest), &object.Object); err != nil {
 		t.Fatal(err)
@@ -109,7 +109,7 @@ status:
 	want := []string{
 		of("volume_gb", "", "50"), of("volume_max_gb", "", "500"), of("storage_used_gb", "", "39.5"), of("storage_used_percent", "", "78.2"),
 		// kube-state-metrics sorts the labels.
-		`kube_rdsautopilot_last_change_timestamp_seconds{by="Autopilot",` + head + `,from="40",kind="Volume",metric="storage",name="orders",outcome="Completed",rds_namespace="default",to="50"} 1.795176e+09`,
+		`kube_rdsautopilot_last_change_timestamp_seconds{by="Autopilot",` + head + `,from="40",kind="Volume",metric="storage",name="orders",rds_namespace="default",state="Completed",to="50"} 1.795176e+09`,
 		of("condition", `,type="Armed"`, "1"), of("condition", `,type="Limited"`, "0"), of("condition", `,type="Ready"`, "0"),
 	}
 	slices.Sort(want)

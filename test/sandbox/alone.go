@@ -33,7 +33,7 @@ func (s *scenario) alone(ctx context.Context) {
 	err = db.SetWorkload(simcloud.Workload{UsedGB: 33})
 	if err == nil {
 		_, err = db.WaitAutopilot(ctx, "its volume is grown", func(a *v1alpha1.RdsAutopilot) bool {
-			return len(a.Status.Changes) > 0 && a.Status.Changes[0].Outcome == v1alpha1.OutcomeCompleted
+			return len(a.Status.Changes) > 0 && a.Status.Changes[0].State == v1alpha1.StateCompleted
 		})
 	}
 	in := db.Instance()

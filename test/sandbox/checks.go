@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/autopilot/change"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
@@ -57,7 +58,7 @@ func applied(ctx context.Context, db *world.DB, p plan) error {
 		return err
 	}
 	_, err = db.WaitAutopilot(ctx, "the change is recorded as completed", func(a *v1alpha1.RdsAutopilot) bool {
-		return len(a.Status.Changes) > 0 && a.Status.Changes[0].Outcome == v1alpha1.OutcomeCompleted
+		return len(a.Status.Changes) > 0 && a.Status.Changes[0].State == v1alpha1.StateCompleted
 	})
 	return err
 }
@@ -84,7 +85,7 @@ func once(ctx context.Context, db *world.DB, p plan) error {
 	}
 	in := db.Instance()
 	switch {
-	case len(a.Status.Changes) != 1 || a.Status.Changes[0].By != v1alpha1.ByAutopilot || a.Status.Changes[0].IsPending():
+	case len(a.Status.Changes) != 1 || a.Status.Changes[0].By != v1alpha1.ByAutopilot || change.IsPending(a.Status.Changes[0]):
 		return fmt.Errorf("%s: want one change that is completed, got %+v", p.Name, a.Status.Changes)
 	case !p.asks(r) || in.VolumeGB != p.volumeGB || in.Flavor != p.flavor:
 		return fmt.Errorf("%s: the Rds asks for %d GB and %s, the cloud has %s", p.Name, r.Spec.VolumeSize, r.Spec.FlavorRef, size(in))

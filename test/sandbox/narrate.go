@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -163,9 +164,10 @@ func (n narrator) changed(old, now *otcv1.Rds) {
 
 // intended prints a change as it is stored, which is before anything is patched. The log has it after that.
 func (n narrator) intended(name string, old, now v1alpha1.Status) {
-	for _, i := range now.PendingChanges() {
-		if before := old.Pending(i.Kind); before == nil || before.To != i.To {
-			n.printStep(actorAutopilot, name, "%s: %s", autopilot.ReasonAlarmInForce, i.Message)
+	for _, d := range now.Decisions {
+		isNews := !slices.ContainsFunc(old.Decisions, func(o v1alpha1.DecisionRecord) bool { return o.Time.Equal(&d.Time) && o.To == d.To })
+		if isNews && d.Reason == string(autopilot.ReasonAlarmInForce) {
+			n.printStep(actorAutopilot, name, "%s: %s", d.Reason, d.Message)
 		}
 	}
 }

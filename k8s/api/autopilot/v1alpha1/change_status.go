@@ -4,18 +4,18 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Refusal describes why the API server refuses a patch, or the cloud a change.
+// Refusal describes why the last attempt of a change has failed.
 type Refusal struct {
-	// count is the number of refusals in a row.
+	// count is the number of failed attempts in a row, within a day, also of earlier changes of that kind.
 	Count int32 `json:"count"`
-	// time is the time of the last refusal.
+	// time is when the last attempt failed.
 	Time metav1.MicroTime `json:"time"`
 	// message is the text of the API server or of the cloud.
 	Message string `json:"message"`
-	// reason is the code of the cloud's refusal, as in decisions. It is empty if the API server refuses.
+	// reason is the code of the failure, as in decisions. It is empty if the API server refuses.
 	// +optional
 	Reason string `json:"reason,omitempty"`
-	// nextTime is the earliest time of the next request.
+	// nextTime is the earliest time of the next attempt.
 	// +optional
 	NextTime *metav1.MicroTime `json:"nextTime,omitempty"`
 }
@@ -54,40 +54,42 @@ const (
 	ByOther     Author = "Other"
 )
 
-// Outcome is how a change ended. It is empty while the change is pending.
+// ChangeState is how far a change has come. Requested and Started are pending. docs/decisions.md has every transition.
 //
-// +kubebuilder:validation:Enum=Completed;Failed;Refused;Withdrawn;Lost;Reverted
-type Outcome string
+// +kubebuilder:validation:Enum=Requested;Started;Refused;Completed;Failed;Lost;Replaced;Reverted;Withdrawn
+type ChangeState string
 
-// The outcomes of changes.
+// The states of a change.
 const (
-	OutcomeCompleted Outcome = "Completed" // the cloud has made the change
-	OutcomeFailed    Outcome = "Failed"    // the cloud accepted it, and its job failed or did nothing
-	OutcomeRefused   Outcome = "Refused"   // the API server or the cloud refused it until no alarm needed it any more
-	OutcomeWithdrawn Outcome = "Withdrawn" // it was never requested: no longer needed, switched off, or another instance
-	OutcomeLost      Outcome = "Lost"      // the Rds no longer requests it, and the cloud did not make it
-	OutcomeReverted  Outcome = "Reverted"  // the cloud had it, and another writer or the cloud itself took it back
+	StateRequested ChangeState = "Requested" // stored, and about to be sent or sent; nobody knows yet whether it has begun
+	StateStarted   ChangeState = "Started"   // the cloud has accepted it, or the flavor was seen changing
+	StateRefused   ChangeState = "Refused"   // every request was clearly refused; it waits for its next attempt
+	StateCompleted ChangeState = "Completed" // the cloud has it
+	StateFailed    ChangeState = "Failed"    // it had started, and is not there
+	StateLost      ChangeState = "Lost"      // it was requested, and there is no trace of it
+	StateReplaced  ChangeState = "Replaced"  // somebody else has requested something else
+	StateReverted  ChangeState = "Reverted"  // the cloud left the flavor although the spec requests it
+	StateWithdrawn ChangeState = "Withdrawn" // it was refused, and then not needed or not allowed any more
 )
 
-// Change is a change of the size or the flavor, from its decision to its end.
+// Change is a change of the size or the flavor, from its request to its end.
 type Change struct {
 	// kind is Volume or Flavor.
 	Kind ChangeKind `json:"kind"`
-	// by says whose size or flavor it is: Autopilot or Other.
+	// by says whose size or flavor it is: Autopilot or Other. Those of others are Requested or Completed.
 	By Author `json:"by"`
 	// from is the size in GB, or the flavor's code, before the change.
 	From string `json:"from"`
 	// to is the requested size in GB, or the code of the requested flavor.
 	To string `json:"to"`
-	// replaces is the earlier candidate that the Rds requested at the decision. It does not count as another writer's
-	// until the Rds requests this one.
+	// state is how far the change has come.
 	// +optional
-	Replaces string `json:"replaces,omitempty"`
+	State ChangeState `json:"state,omitempty"`
 	// metrics are the metrics whose alarms led to the change.
 	// +listType=atomic
 	// +optional
 	Metrics []Metric `json:"metrics,omitempty"`
-	// valuePercent is the measured value in percent, of the first metric.
+	// valuePercent is the measured value of the first metric in percent.
 	// +optional
 	ValuePercent string `json:"valuePercent,omitempty"`
 	// morePercents are the values of the other metrics, in their order.
@@ -97,35 +99,25 @@ type Change struct {
 	// evidenceTime is when Cloud Eye measured the value.
 	// +optional
 	EvidenceTime *metav1.MicroTime `json:"evidenceTime,omitempty"`
-	// decisionTime is the time of the autopilot's decision. Changes that only others made have none.
-	// +optional
-	DecisionTime *metav1.MicroTime `json:"decisionTime,omitempty"`
-	// requestTime is when the Rds requested the change, as a check first found it, or when the autopilot requested it
-	// from the cloud.
+	// requestTime is when the autopilot stored the last attempt, just before it sent the request. Of another writer's
+	// change, it is when a check first found it in the spec of the Rds.
 	// +optional
 	RequestTime *metav1.MicroTime `json:"requestTime,omitempty"`
-	// startTime is when the cloud accepted the autopilot's request, or when a check first found the change in the cloud.
+	// seenTime is when a check first found the spec of the Rds with it.
+	// +optional
+	SeenTime *metav1.MicroTime `json:"seenTime,omitempty"`
+	// startTime is when the cloud accepted the request, or when a check first saw the flavor changing.
 	// +optional
 	StartTime *metav1.MicroTime `json:"startTime,omitempty"`
 	// jobID is the id of the cloud's job, if the autopilot has requested the change from the cloud itself.
 	// +optional
 	JobID string `json:"jobID,omitempty"`
-	// completionTime is when the change ended, or when a check found that it was reverted.
+	// endTime is when the change reached its present state, if that is not pending or refused.
 	// +optional
-	CompletionTime metav1.MicroTime `json:"completionTime,omitzero"`
-	// outcome is how the change ended. Without one it is pending.
-	// +optional
-	Outcome Outcome `json:"outcome,omitempty"`
-	// refusal is the last refusal of the API server or of the cloud, and why a change failed.
+	EndTime metav1.MicroTime `json:"endTime,omitzero"`
+	// refusal is the last refusal of the API server or of the cloud, a missing answer, or why the change failed.
 	// +optional
 	Refusal *Refusal `json:"refusal,omitempty"`
-	// message gives the reason for the change in one sentence.
-	// +optional
-	Message string `json:"message,omitempty"`
-	// count is the number of equal changes within a day that this entry stands for: a size of the autopilot that
-	// another writer reset, or a change of others. completionTime is the time of the last one.
-	// +optional
-	Count int32 `json:"count,omitempty"`
 	// generation is the metadata.generation of the policy at the decision.
 	// +optional
 	Generation int64 `json:"generation,omitempty"`

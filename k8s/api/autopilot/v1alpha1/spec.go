@@ -72,13 +72,13 @@ type Apply string
 const (
 	// ApplyOperator lets the autopilot patch the Rds. The operator of the Rds then changes the instance.
 	ApplyOperator Apply = "Operator"
-	// ApplyCloud lets the autopilot patch the Rds, if there is one, and request the change from the cloud itself.
+	// ApplyCloud lets the autopilot request the change of an instance without an Rds from the cloud itself.
 	ApplyCloud Apply = "Cloud"
 )
 
 // Spec is the policy.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.instanceID) || has(self.apply) && self.apply == 'Cloud'",message="spec.instanceID needs spec.apply: Cloud, because an instance without an Rds has no operator",fieldPath=".instanceID"
+// +kubebuilder:validation:XValidation:rule="has(self.instanceID) == (has(self.apply) && self.apply == 'Cloud')",message="spec.apply: Cloud and spec.instanceID need each other: they are for an instance without an Rds",fieldPath=".instanceID"
 type Spec struct {
 	// mode is "Auto" (decides, records and patches), "Recommend" (decides and records, but patches nothing) or "Off"
 	// (does nothing and removes its alarms from the cloud). Write "Off" in quotes, because YAML reads a bare Off as
@@ -87,8 +87,9 @@ type Spec struct {
 	// +optional
 	Mode Mode `json:"mode,omitempty"`
 	// apply names the system that makes a change: "Operator" (the autopilot patches the Rds, and its operator changes
-	// the instance) or "Cloud" (after that patch the autopilot requests the change from the cloud itself and follows
-	// the job). Cloud needs a service that runs with --allow-apply=Cloud. Default: Operator.
+	// the instance) or "Cloud" (the autopilot requests the change of instanceID from the cloud itself and follows the
+	// job; there must be no Rds of this name). Cloud needs a service that runs with --allow-apply=Cloud. Default:
+	// Operator.
 	// +kubebuilder:default=Operator
 	// +optional
 	Apply Apply `json:"apply,omitempty"`

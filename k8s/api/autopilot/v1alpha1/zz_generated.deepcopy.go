@@ -65,19 +65,19 @@ func (in *Change) DeepCopyInto(out *Change) {
 		in, out := &in.EvidenceTime, &out.EvidenceTime
 		*out = (*in).DeepCopy()
 	}
-	if in.DecisionTime != nil {
-		in, out := &in.DecisionTime, &out.DecisionTime
-		*out = (*in).DeepCopy()
-	}
 	if in.RequestTime != nil {
 		in, out := &in.RequestTime, &out.RequestTime
+		*out = (*in).DeepCopy()
+	}
+	if in.SeenTime != nil {
+		in, out := &in.SeenTime, &out.SeenTime
 		*out = (*in).DeepCopy()
 	}
 	if in.StartTime != nil {
 		in, out := &in.StartTime, &out.StartTime
 		*out = (*in).DeepCopy()
 	}
-	in.CompletionTime.DeepCopyInto(&out.CompletionTime)
+	in.EndTime.DeepCopyInto(&out.EndTime)
 	if in.Refusal != nil {
 		in, out := &in.Refusal, &out.Refusal
 		*out = new(Refusal)
