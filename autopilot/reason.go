@@ -108,7 +108,7 @@ func ReasonTable() []ReasonRow {
 			Meaning: "`--allowed-instances` does not allow this namespace to name the instance, or `spec.apply` is `Cloud` and `--allow-apply` is `Operator`"},
 		{Reason: ReasonAlarmCleared, Source: decision, Meaning: "The alarm had ended before the leader checked it"},
 		{Reason: ReasonNoData, Source: decision, IsWarning: true, KeepsLimited: true,
-			LacksEvidence: true, NotArmed: true, Meaning: "Cloud Eye has no measurement, or the catalogue or the size of the flavor could not be read. The next check is after 1 to 5 minutes"},
+			LacksEvidence: true, NotArmed: true, Meaning: "No measurement is sound, or the flavors, sizes or zones are not known. The next check is after 1 to 5 minutes"},
 		{Reason: ReasonBelowThreshold, Source: decision, LacksEvidence: true,
 			Meaning: "The alarm is in force, but the newest measurement is below the threshold"},
 		{Reason: ReasonStaleEvidence, Source: decision, KeepsLimited: true, LacksEvidence: true,
