@@ -3,7 +3,6 @@
 package autopilot
 
 import (
-	"strconv"
 	"time"
 
 	"github.com/mcsps/rds-autopilot/autopilot/change"
@@ -45,29 +44,6 @@ func (c Case) sizeAt(at time.Time) int {
 		}
 	}
 	return size
-}
-
-// UntilEffective returns how long the last two changes for the metric of an alarm still count as ineffective: each time
-// the metric was in force again within 7 days, at nearly the former value. It returns 0 if one of them helped, or if
-// there are fewer.
-func (c Case) UntilEffective(a Alarm) time.Duration {
-	valueNow, ineffective := a.Evidence.Percent, 0
-	for _, ch := range c.Status.Changes {
-		isOurs := ch.Kind == v1alpha1.KindFlavor && change.IsOurs(ch)
-		if !isOurs || ch.State != v1alpha1.StateCompleted || len(ch.Metrics) == 0 || ch.Metrics[0] != a.Metric {
-			continue
-		}
-		before, err := strconv.ParseFloat(ch.ValuePercent, 64)
-		remaining := change.WeekSpan - c.Now.Sub(ch.EndTime.Time)
-		if err != nil || remaining <= 0 || ch.Generation != c.Generation || valueNow < before-effectPoints {
-			return 0
-		}
-		if ineffective++; ineffective == 2 {
-			return remaining
-		}
-		valueNow = before
-	}
-	return 0
 }
 
 // ResetSize returns our last growth if it was taken back, or has left no trace, before the cloud had it, and how often in

@@ -20,7 +20,7 @@ func OffFor(t *Target, a *v1alpha1.RdsAutopilot, explicit v1alpha1.SwitchValue, 
 	case !a.DeletionTimestamp.IsZero():
 		return Off{ReasonNotEnabled, "The RdsAutopilot is being deleted"}
 	case t == nil:
-		return Off{ReasonInstanceUnknown, "There is no Rds with this namespace and name"}
+		return Off{ReasonInstanceUnknown, "There is no Rds with this namespace and name. Delete this RdsAutopilot, or make the Rds again"}
 	case t.NoRds: // the existence of the RdsAutopilot is the switch
 	case a.Spec.Apply == v1alpha1.ApplyCloud:
 		return Off{ReasonPolicyInvalid, "An Rds of this name exists, and its operator applies its changes. Remove spec.apply and " +

@@ -272,11 +272,14 @@ func (w *Cache) ByRule(alarmID string) []*autopilotv1.RdsAutopilot {
 	return w.autopilots.by(byRule, alarmID)
 }
 
-// SignedBefore reports whether the last stored message of any RdsAutopilot was signed with the certificate at that URL.
-func (w *Cache) SignedBefore(certURL string) bool {
-	return slices.ContainsFunc(w.autopilots, func(inf cache.SharedIndexInformer) bool {
-		return slices.Contains(inf.GetIndexer().ListIndexFuncValues(byCert), certURL) // a cluster has one or two such URLs
-	})
+// SignedBefore reports whether the last stored message of any RdsAutopilot was signed with the certificate at that URL,
+// and whether one was signed with any certificate.
+func (w *Cache) SignedBefore(certURL string) (that, some bool) {
+	for _, inf := range w.autopilots {
+		urls := inf.GetIndexer().ListIndexFuncValues(byCert) // a cluster has one or two of them
+		that, some = that || slices.Contains(urls, certURL), some || len(urls) > 0
+	}
+	return that, some
 }
 
 // OnAutopilot registers f for RdsAutopilots as OnTarget does for targets.

@@ -29,7 +29,7 @@ func (r *round) request(ctx context.Context, c autopilot.Case, a record.Answer) 
 	sendCtx, cancel := context.WithTimeout(ctx, until.Sub(r.options.Now()))
 	defer cancel()
 	isClear, err := r.send(sendCtx, &a)
-	if a.Event != change.Unsent && a.Event != change.Rejected && !(isClear && a.Event == change.Checked) {
+	if !isClear || a.Event == change.Accepted {
 		r.emitDecisions(a.News)
 		r.nameWAL(c, a.News)
 	}

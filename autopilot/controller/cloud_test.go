@@ -77,10 +77,13 @@ func (c cloud) AlarmStates(context.Context, time.Time) (map[string]autopilot.Ala
 
 func (c cloud) ListMaxAge() time.Duration { return time.Second }
 
-func (c cloud) Evidence(context.Context, autopilot.Instance, autopilot.EvidenceRequest) (autopilot.Evidence, error) {
+func (c cloud) Points(context.Context, autopilot.Instance, autopilot.EvidenceRequest) autopilot.Readings {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return autopilot.Evidence{Time: c.now.Add(-c.delay), Percent: c.cpu, UsedGB: c.usedGB}, nil
+	at := func(v float64) autopilot.Reading {
+		return autopilot.Reading{Points: []autopilot.Point{{Time: c.now.Add(-c.delay), Value: v}}}
+	}
+	return autopilot.Readings{"rds048_disk_used_size": at(c.usedGB), "rds001_cpu_util": at(c.cpu), "rds002_mem_util": at(c.cpu)}
 }
 
 func (c cloud) WAL(ctx context.Context, _ autopilot.Instance, dimension string) (autopilot.WAL, error) {

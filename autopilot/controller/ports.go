@@ -121,7 +121,7 @@ type InstanceReader interface {
 
 // EvidenceReader is the part of Cloud that reads the measurements of a decision. The dry run of plan has it as well.
 type EvidenceReader interface {
-	// Evidence returns the newest measurement of a metric; the zero value if there is no data. Calls of about the same
-	// time share requests.
-	Evidence(ctx context.Context, inst autopilot.Instance, request autopilot.EvidenceRequest) (autopilot.Evidence, error)
+	// Points returns the newest datapoints of metrics. Calls of about the same time share requests. An error wraps
+	// autopilot.ErrOutage if no other metric can be read now.
+	Points(ctx context.Context, inst autopilot.Instance, request autopilot.EvidenceRequest) autopilot.Readings
 }

@@ -67,6 +67,26 @@ func claimed(c *autopilot.Case) {
 
 func unclaimed(c *autopilot.Case) { c.Claim = v1alpha1.Claim{} }
 
+// unmeasured returns the alarm as it is if no source has a measurement.
+func unmeasured(a autopilot.Alarm) autopilot.Alarm {
+	a.Evidence = autopilot.Evidence{Missing: "used space: no value; newest message: no value"}
+	return a
+}
+
+func zones(of ...string) func(*autopilot.Case) {
+	return func(c *autopilot.Case) { c.Instance.Zones = of }
+}
+
+// forMemoryToo returns the alteration that the changes were for memory at these percentages as well.
+func forMemoryToo(percent ...string) func(*autopilot.Case) {
+	return func(c *autopilot.Case) {
+		for i := range c.Status.Changes {
+			ch := &c.Status.Changes[i]
+			ch.Metrics, ch.MorePercents = append(ch.Metrics, v1alpha1.MetricMemory), percent
+		}
+	}
+}
+
 func otherFlavor(c *autopilot.Case) { c.Wanted.Flavor = "rds.mysql.n1.large.4" }
 
 // failing returns the alteration that a fact cannot be read.

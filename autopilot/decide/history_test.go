@@ -126,10 +126,10 @@ func (s *simulation) read(_ context.Context, c *autopilot.Case, f autopilot.Fact
 		}
 	case usedSpace:
 		s.followReadOnly(c)
-		c.SetEvidence(v1alpha1.MetricStorage, autopilot.Evidence{Time: s.now, UsedGB: s.used}, nil)
+		c.SetEvidence(v1alpha1.MetricStorage, autopilot.Evidence{Time: s.now, UsedGB: s.used})
 	case usage:
 		percent := min(100, 100*s.cpu/float64(max(1, s.inst.VCPUs)))
-		c.SetEvidence(v1alpha1.MetricCPU, autopilot.Evidence{Time: s.now, Percent: percent}, nil)
+		c.SetEvidence(v1alpha1.MetricCPU, autopilot.Evidence{Time: s.now, Percent: percent})
 	case catalogue:
 		c.Catalogue = cases.Catalogue()
 	case place:

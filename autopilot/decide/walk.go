@@ -253,8 +253,11 @@ func newChange(c autopilot.Case, ch proposal, d autopilot.Decision) *v1alpha1.Ch
 		Kind: ch.kind, By: v1alpha1.ByAutopilot, From: d.From, To: d.To, ValuePercent: d.ValueText(),
 		Generation: c.Generation, EvidenceTime: autopilot.Micro(d.Evidence.Time),
 	}
-	for _, a := range ch.alarms {
+	for i, a := range ch.alarms {
 		next.Metrics = append(next.Metrics, a.Metric)
+		if i > 0 {
+			next.MorePercents = append(next.MorePercents, forAlarm(c, d, a).ValueText())
+		}
 	}
 	return next
 }

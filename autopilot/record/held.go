@@ -18,18 +18,18 @@ const heldAfter = 15 * time.Minute
 // setHeld stores which changes the alarms of a case need and nobody has made, and since when. A change whose alarm
 // could not be read stays recorded, because the volume may fill up meanwhile.
 func setHeld(c autopilot.Case, s *v1alpha1.Status, decisions []autopilot.Decision) {
-	s.Held = slices.Clone(s.Held)
-	for i, h := range s.Held {
-		if changed, ok := change.LastChanged(s.Changes, h.Kind); ok && changed.After(h.SinceTime.Time) {
-			s.Held[i].SinceTime = *autopilot.Seconds(changed)
-		}
-	}
 	for _, kind := range []v1alpha1.ChangeKind{v1alpha1.KindVolume, v1alpha1.KindFlavor} {
-		switch reason, since, known := neededChange(c, kind, decisions); {
-		case reason != "":
+		reason, since, known := neededChange(c, kind, decisions)
+		changed, _ := change.LastChanged(s.Changes, kind)
+		s.Held = slices.DeleteFunc(slices.Clone(s.Held), func(h v1alpha1.Held) bool {
+			isMade := changed.After(h.SinceTime.Time)
+			if isMade && changed.Before(since) {
+				since = changed
+			}
+			return h.Kind == kind && (isMade || reason == "" && known)
+		})
+		if reason != "" {
 			hold(s, kind, reason, since)
-		case known:
-			s.Held = slices.DeleteFunc(s.Held, func(h v1alpha1.Held) bool { return h.Kind == kind })
 		}
 	}
 	if len(s.Held) == 0 {

@@ -21,7 +21,7 @@ const (
 type Recorded struct {
 	Status       v1alpha1.Status
 	Attempt      *v1alpha1.Change     // the change to request, as it is stored; nil if nothing is to be requested
-	Before       *v1alpha1.Change     // what that change was before; nil if there was none
+	Before       v1alpha1.Change      // what that change was before; without a state if there was none
 	Ended        []v1alpha1.Change    // our changes that ended
 	News         []autopilot.Decision // decisions that are new and not folded into an earlier record
 	Warnings     []autopilot.Warning
@@ -67,7 +67,8 @@ func (done *Recorded) request(c autopilot.Case, next v1alpha1.Change) {
 	var former *v1alpha1.Change
 	switch {
 	case isWaiting && was.To == next.To:
-		former, next.State, next.Refusal, next.RequestTime = &was, was.State, was.Refusal, was.RequestTime
+		former, done.Before = &was, was
+		next.State, next.Refusal, next.RequestTime = was.State, was.Refusal, was.RequestTime
 	case isWaiting:
 		if seen.Event = change.Unneeded; change.IsPending(was) {
 			seen.Event = change.Overtaken
@@ -79,7 +80,7 @@ func (done *Recorded) request(c autopilot.Case, next v1alpha1.Change) {
 	seen.Event = change.Allowed
 	next, _ = change.Move(next, seen)
 	s.Changes = change.Put(s.Changes, former, next, c.Now)
-	done.Attempt, done.Before = &next, former
+	done.Attempt = &next
 }
 
 // isNeeded reports whether an alarm may still need a change of that kind that waits for its next attempt, so that it keeps

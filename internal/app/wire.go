@@ -21,7 +21,7 @@ import (
 // Cluster is what the receiver and the controller need of Kubernetes; *k8s.Cluster is one.
 type Cluster interface {
 	controller.Kubernetes
-	SignedBefore(certURL string) bool
+	SignedBefore(certURL string) (that, some bool)
 	ByRule(alarmID string) []*v1alpha1.RdsAutopilot
 	WriteIntake(ctx context.Context, read *v1alpha1.RdsAutopilot, in v1alpha1.Intake) error
 	// TopicEvent emits an event on the topic of the installation.

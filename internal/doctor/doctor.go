@@ -64,6 +64,7 @@ type doctor struct {
 
 	seen    *v1alpha1.RdsAutopilot // the rehearsal as last read
 	ruleIDs map[string]bool        // all rules that its status has ever named
+	lost    error                  // why the rehearsal can no longer be read
 	failed  bool
 }
 
@@ -93,9 +94,13 @@ func (d *doctor) step(ctx context.Context, name string, run func(context.Context
 	if ctx.Err() != nil {
 		return false
 	}
+	d.lost = nil
 	l := run(ctx)
 	if ctx.Err() != nil && l.State == Failed {
 		return false // because of the interruption
+	}
+	if d.lost != nil { // what the step says about the RdsAutopilot is old
+		l = failed(kubeAdvice(d.lost), "Cannot read the RdsAutopilot any more: %v", d.lost)
 	}
 	l.Step, l.Text = name, strings.ReplaceAll(l.Text, "\n", "; ") // a joined error has several lines
 	d.failed = d.failed || l.State == Failed

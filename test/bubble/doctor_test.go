@@ -14,9 +14,12 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/mcsps/rds-autopilot/internal/doctor"
+	"github.com/mcsps/rds-autopilot/k8s"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	"github.com/mcsps/rds-autopilot/test/level"
 	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
@@ -86,6 +89,18 @@ func (r *rehearsal) reviewed(config *rest.Config) *rest.Config {
 		})
 	})
 	return config
+}
+
+// after calls f as soon as doctor has reported a step.
+func (r *rehearsal) after(step string, f func()) {
+	r.change = func(o *doctor.Options) {
+		report := o.Report
+		o.Report = func(l doctor.Line) {
+			if report(l); l.Step == step {
+				f()
+			}
+		}
+	}
 }
 
 func (r *rehearsal) output() string {
@@ -159,14 +174,7 @@ func TestDoctorRemovesItsObjectWhenItIsInterruptedAtAnyStep(t *testing.T) {
 			level.InBubble(t, func(t *testing.T) {
 				r := newRehearsal(t)
 				ctx, interrupt := context.WithCancel(t.Context())
-				r.change = func(o *doctor.Options) {
-					report := o.Report
-					o.Report = func(l doctor.Line) {
-						if report(l); l.Step == step {
-							interrupt()
-						}
-					}
-				}
+				r.after(step, interrupt)
 				if r.run(ctx) {
 					t.Error("an interrupted run succeeds")
 				}
@@ -196,8 +204,24 @@ func TestDoctorSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 				o.Env = func(key string) string { return map[string]string{"OS_PASSWORD": "wrong"}[key] + was(key) }
 			}
 		}, "login", "refused the credentials", "Check user, password"},
-		"missing right to read":   {forbid("ListAlarms"), "lists", "ListRules: 403", "the right ces:alarms:list"},
-		"missing right to create": {forbid("CreateAlarm"), "armed", "CreateRule: 403", "the right ces:alarms:create"},
+		"missing right to read":           {forbid("ListAlarms"), "lists", "ListRules: 403", "the right ces:alarms:list"},
+		"missing right to create":         {forbid("CreateAlarm"), "armed", "CreateRule: 403", "the right ces:alarms:create"},
+		"missing right to create a topic": {forbid("CreateTopic"), "armed", "CreateTopic: 403", "the right smn:topic:create"},
+		"the object disappears": {func(r *rehearsal) {
+			r.sim.Configure(func(s *simcloud.Settings) { s.NoPublishByCloudEye = true })
+			r.after("topic", func() { r.delete(r.raps(own), doctor.Name) })
+		}, "alarm", "Cannot read the RdsAutopilot any more", "Somebody has deleted it"},
+		"a rule cannot be read": {func(r *rehearsal) {
+			r.sim.Configure(func(s *simcloud.Settings) { s.NoPublishByCloudEye = true })
+			r.after("topic", func() { forbid("ShowAlarm")(r) })
+		}, "alarm", "a rule cannot be read: ces GetRule: 403", "the right ces:alarms:get"},
+		"the ConfigMap disappears": {func(r *rehearsal) {
+			r.after("armed", func() {
+				client, err := kubernetes.NewForConfig(r.kube.Config())
+				r.must(err)
+				r.must(client.CoreV1().ConfigMaps(own).Delete(r.t.Context(), k8s.TopicConfigMap, metav1.DeleteOptions{}))
+			})
+		}, "topic", "Somebody has deleted the ConfigMap rds-autopilot-topic", "The leader writes it again"},
 		"no CRD": {func(r *rehearsal) {
 			kube, err := simkube.New(simkube.Options{CRDs: crds[:1], Seed: "x"})
 			r.must(err)

@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/mcsps/rds-autopilot/autopilot/change"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
 	"github.com/mcsps/rds-autopilot/test/world"
@@ -82,7 +81,7 @@ func TestInstallUpgradeOffUninstall(t *testing.T) {
 		t.Fatal(err)
 	}
 	grown, err := asked.WaitAutopilot(world.Within(t), "the growth is completed", func(a *v1alpha1.RdsAutopilot) bool {
-		return len(a.Status.Changes) > 0 && !change.AnyPending(a.Status.Changes)
+		return len(a.Status.Changes) > 0 && a.Status.Changes[0].State == v1alpha1.StateCompleted
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -108,9 +108,9 @@ type Status struct {
 	// +listMapKey=kind
 	// +optional
 	Held []Held `json:"held,omitempty"`
-	// changes lists the changes of size and flavor, newest first: all that a limit counts, and of each kind the newest 8
-	// of the autopilot and the newest 4 of others. Requested and Started are pending.
-	// +kubebuilder:validation:MaxItems=64
+	// changes lists the changes of size and flavor, newest first: the autopilot's flavors of 7 days, and of each kind the
+	// newest 8 of the autopilot and the newest 4 of others. Requested and Started are pending.
+	// +kubebuilder:validation:MaxItems=128
 	// +listType=atomic
 	// +optional
 	Changes []Change `json:"changes,omitempty"`
