@@ -91,7 +91,7 @@ func Connect(ctx context.Context, o Options) (*Cloud, error) {
 	err = c.session.logIn(ctx)
 	_, isWrong := errors.AsType[*tls.CertificateVerificationError](err) // a certificate that is wrong stays wrong
 	mayChange := errors.Is(err, ErrCredentials) || errors.Is(err, ErrUnavailable) && !isWrong
-	if err != nil && !(o.Patient && mayChange) {
+	if err != nil && (!o.Patient || !mayChange) {
 		return nil, err
 	}
 	return c, nil
