@@ -5,7 +5,9 @@ package k8s
 import (
 	"context"
 	"errors"
+	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
@@ -91,7 +93,9 @@ func (c *Cluster) LiveTarget(ctx context.Context, namespace, name string) (*auto
 	if err == nil {
 		return TargetOf(rds), nil
 	}
-	if err = wrapError(err, "get Rds %s/%s", namespace, name); !errors.Is(err, autopilot.ErrGone) {
+	if _, cached := c.rds.get(namespace, name); !cached && apierrors.IsNotFound(err) && c.lacksRds() {
+		err = fmt.Errorf("get Rds %s/%s: no definition: %w", namespace, name, autopilot.ErrGone)
+	} else if err = wrapError(err, "get Rds %s/%s", namespace, name); !errors.Is(err, autopilot.ErrGone) {
 		return nil, err
 	}
 	if a, liveErr := c.LiveAutopilot(ctx, namespace, name); liveErr == nil && a.Spec.InstanceID != "" {
