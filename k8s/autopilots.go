@@ -55,6 +55,7 @@ func (c *Cluster) CreateAutopilot(ctx context.Context, t *autopilot.Target) erro
 		ObjectMeta: metav1.ObjectMeta{
 			Name:      t.Name,
 			Namespace: t.Namespace,
+			Labels:    c.labels,
 			// Both flags are false, so that deleting a database never waits for us.
 			OwnerReferences: []metav1.OwnerReference{{
 				APIVersion: otcv1.GroupVersion().String(), Kind: otcv1.Kind, Name: t.Name, UID: t.UID,

@@ -49,6 +49,8 @@ type Options struct {
 	SystemNamespace string
 	// Own is the service's namespace, which is always watched. Its ConfigMap TopicConfigMap holds the topic.
 	Own string
+	// Labels are those of the objects that the service creates.
+	Labels map[string]string
 	// Log also receives the log of client-go.
 	Log *zap.Logger
 }
@@ -70,6 +72,7 @@ type Cluster struct {
 	namespaces []string
 	system     string // Options.SystemNamespace
 	own        string // Options.Own
+	labels     map[string]string
 	log        *zap.Logger
 }
 
@@ -105,6 +108,7 @@ func Connect(ctx context.Context, cfg *rest.Config, opts Options) (*Cluster, err
 		namespaces: uniqueNamespaces(opts.Namespaces, opts.Own),
 		system:     cmp.Or(opts.SystemNamespace, metav1.NamespaceSystem),
 		own:        opts.Own,
+		labels:     opts.Labels,
 		refusals:   &refusals{log: opts.Log, now: map[[2]string]error{}},
 		log:        opts.Log,
 	}
@@ -195,7 +199,21 @@ func (c *Cluster) explainError(err error) error {
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("the Kubernetes API at %s refuses what deploy/rbac.yaml allows: %w", c.config.Host, err)
 	}
-	return fmt.Errorf("reach the Kubernetes API at %s: %w", c.config.Host, err)
+	return fmt.Errorf("reach the Kubernetes API at %s%s: %w", c.config.Host, c.proxied(), err)
+}
+
+// proxied names the proxy of the Kubernetes API, because the error of a proxy that refuses does not.
+func (c *Cluster) proxied() string {
+	proxy := c.config.Proxy
+	if proxy == nil {
+		proxy = http.ProxyFromEnvironment
+	}
+	if host, _, err := rest.DefaultServerUrlFor(c.config); err == nil {
+		if via, err := proxy(&http.Request{URL: host}); err == nil && via != nil {
+			return " through the proxy " + via.Host + ", which NO_PROXY does not exclude,"
+		}
+	}
+	return ""
 }
 
 func (c *Cluster) rdsIn(namespace string) *rdsClient {

@@ -3,6 +3,7 @@
 package otc
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -131,7 +132,13 @@ func (a account) httpTransport(log *zap.Logger) (http.RoundTripper, error) {
 		config.InsecureSkipVerify = true
 	}
 	return &http.Transport{
-		Proxy:               http.ProxyFromEnvironment,
+		Proxy: http.ProxyFromEnvironment,
+		OnProxyConnectResponse: func(_ context.Context, proxy *url.URL, _ *http.Request, resp *http.Response) error {
+			if resp.StatusCode == http.StatusOK {
+				return nil
+			}
+			return fmt.Errorf("the proxy %s answers %s", proxy.Host, resp.Status) // the library would return the status alone
+		},
 		DialContext:         (&net.Dialer{Timeout: 5 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
 		TLSClientConfig:     config,
 		TLSHandshakeTimeout: 5 * time.Second,

@@ -5,7 +5,9 @@ package otc
 import (
 	"encoding/pem"
 	"maps"
+	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,6 +18,21 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 )
+
+func TestTheErrorNamesTheProxyThatRefuses(t *testing.T) {
+	proxy := httptest.NewServer(http.NotFoundHandler())
+	defer proxy.Close()
+	base, err := account{}.httpTransport(zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	via, _ := url.Parse(proxy.URL)
+	base.(*http.Transport).Proxy = http.ProxyURL(via)
+	_, err = base.RoundTrip(httptest.NewRequest(http.MethodGet, "https://iam.invalid/", nil))
+	if err == nil || !strings.Contains(err.Error(), "the proxy "+via.Host+" answers 404") {
+		t.Errorf("error is %v", err)
+	}
+}
 
 func TestFindAccountReadsTheEnvironment(t *testing.T) {
 	password := account{
