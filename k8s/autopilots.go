@@ -14,9 +14,9 @@ import (
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
 
-// listPage is how many objects a list requests at a time. It bounds the memory of one answer, because an object may
-// have 1.5 MB.
-const listPage = 25
+// listPage is how many objects a list requests at a time. Reading and decoding allocate three times the size of
+// the answer, and an object may have 1.5 MB, so a page costs about 20 MB at most.
+const listPage = 4
 
 // LiveAutopilot reads the RdsAutopilot from the API server. It returns autopilot.ErrGone if there is none.
 func (c *Cluster) LiveAutopilot(ctx context.Context, namespace, name string) (*autopilotv1.RdsAutopilot, error) {
