@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/k8s"
 	autopilotv1 "github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -237,6 +238,10 @@ func TestTopicIsStoredForAllReplicas(t *testing.T) {
 		stored, err := leader.LiveTopic(t.Context())
 		if diff := cmp.Diff(want, stored); diff != "" || err != nil {
 			t.Errorf("stored (-want +got), %v:\n%s", err, diff)
+		}
+		configMaps := k.as(t, schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace(k.own)
+		if m, err := configMaps.Get(t.Context(), k8s.TopicConfigMap, metav1.GetOptions{}); err == nil && !cmp.Equal(m.GetLabels(), labels) {
+			t.Errorf("labels %v", m.GetLabels())
 		}
 		eventually(t, "the other replica has it", func() bool { return cmp.Diff(want, replica.Topic()) == "" })
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -199,21 +200,13 @@ func (c *Cluster) explainError(err error) error {
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("the Kubernetes API at %s refuses what deploy/rbac.yaml allows: %w", c.config.Host, err)
 	}
-	return fmt.Errorf("reach the Kubernetes API at %s%s: %w", c.config.Host, c.proxied(), err)
-}
-
-// proxied names the proxy of the Kubernetes API, because the error of a proxy that refuses does not.
-func (c *Cluster) proxied() string {
-	proxy := c.config.Proxy
-	if proxy == nil {
-		proxy = http.ProxyFromEnvironment
-	}
-	if host, _, err := rest.DefaultServerUrlFor(c.config); err == nil {
-		if via, err := proxy(&http.Request{URL: host}); err == nil && via != nil {
-			return " through the proxy " + via.Host + ", which NO_PROXY does not exclude,"
+	through := "" // the error of a proxy that refuses does not name it
+	if host, urlErr := url.Parse(c.config.Host); urlErr == nil {
+		if proxy, _ := http.ProxyFromEnvironment(&http.Request{URL: host}); proxy != nil {
+			through = " through the proxy " + proxy.Host + ", which NO_PROXY does not exclude"
 		}
 	}
-	return ""
+	return fmt.Errorf("reach the Kubernetes API at %s%s: %w", c.config.Host, through, err)
 }
 
 func (c *Cluster) rdsIn(namespace string) *rdsClient {

@@ -7,8 +7,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"net/http/httptest"
-	"net/url"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -99,17 +97,6 @@ func TestConnectReturnsOneLineThatNamesWhatIsMissing(t *testing.T) {
 				t.Errorf("error is %q, not one line with %q", err, c.want)
 			}
 		})
-	}
-}
-
-// A pod without NO_PROXY sends even the requests to the Kubernetes API to the proxy.
-func TestConnectNamesTheProxyThatRefuses(t *testing.T) {
-	proxy := httptest.NewServer(http.NotFoundHandler())
-	defer proxy.Close()
-	via, _ := url.Parse(proxy.URL)
-	_, err := Connect(t.Context(), &rest.Config{Host: "https://10.247.0.1", Proxy: http.ProxyURL(via)}, Options{Log: zap.NewNop()})
-	if err == nil || !strings.Contains(err.Error(), "10.247.0.1 through the proxy "+via.Host) || !strings.Contains(err.Error(), "NO_PROXY") {
-		t.Errorf("error is %v", err)
 	}
 }
 

@@ -3,7 +3,6 @@
 package k8s_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"strconv"
@@ -16,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
-	"github.com/mcsps/rds-autopilot/k8s"
 	autopilotv1 "github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -99,34 +97,6 @@ func TestPatchRdsReturnsARefusalWhenTheSchemaRefusesTheSize(t *testing.T) {
 	_, err := c.PatchRds(t.Context(), k.createRds(t, c, "shop"), toSize(4010))
 	if refusal, ok := errors.AsType[*autopilot.RefusedError](err); !ok || !strings.Contains(refusal.Message, "spec.volumesize") {
 		t.Errorf("error is %v", err)
-	}
-}
-
-// A policy of the cluster may refuse objects without them.
-func TestAllObjectsThatTheServiceCreatesHaveItsLabels(t *testing.T) {
-	t.Parallel()
-	k := newKube(t)
-	c := k.connect(t)
-	if err := c.WriteTopic(t.Context(), autopilotv1.Topic{URN: "urn:smn:a"}); err != nil {
-		t.Fatal(err)
-	}
-	lease := k8s.DefaultLease()
-	lease.Namespace, lease.OnChange = k.own, func(bool) {}
-	if err := c.Lead(t.Context(), lease, func(context.Context) {}); err != nil {
-		t.Fatal(err)
-	}
-	k.createAutopilot(t, c, "shop")
-	for namespace, names := range map[string]map[string]schema.GroupVersionResource{
-		k.own: {k8s.TopicConfigMap: {Version: "v1", Resource: "configmaps"},
-			"rds-autopilot": {Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}},
-		k.namespace: {"shop": autopilotv1.GroupVersion().WithResource(autopilotv1.Resource)},
-	} {
-		for name, resource := range names {
-			stored, err := k.as(t, resource).Namespace(namespace).Get(t.Context(), name, metav1.GetOptions{})
-			if err != nil || !cmp.Equal(stored.GetLabels(), labels) {
-				t.Errorf("%s %s: labels %v, %v", resource.Resource, name, stored.GetLabels(), err)
-			}
-		}
 	}
 }
 

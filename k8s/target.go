@@ -106,14 +106,10 @@ func skipped(rds *otcv1.Rds) autopilot.Event {
 // setUnreadable sets the condition Unreadable if the Rds of an RdsAutopilot is unreadable, and else removes it.
 func (c *Cluster) setUnreadable(a *autopilotv1.RdsAutopilot, next *autopilotv1.Status) {
 	next.Conditions = slices.Clone(next.Conditions)
-	rds, ok := c.rds.get(a.Namespace, a.Name)
-	if !ok || rds.Unreadable == "" {
+	if rds, ok := c.rds.get(a.Namespace, a.Name); !ok || rds.Unreadable == "" {
 		meta.RemoveStatusCondition(&next.Conditions, autopilotv1.ConditionUnreadable)
-		return
-	}
-	e := skipped(rds)
-	if meta.SetStatusCondition(&next.Conditions, metav1.Condition{Type: e.Reason, Status: metav1.ConditionTrue,
-		Reason: "WrongType", Message: e.Note, ObservedGeneration: a.Generation}) {
+	} else if e := skipped(rds); meta.SetStatusCondition(&next.Conditions, metav1.Condition{Type: e.Reason,
+		Status: metav1.ConditionTrue, Reason: "WrongType", Message: e.Note, ObservedGeneration: a.Generation}) {
 		c.Event(nil, a, e)
 	}
 }
@@ -134,13 +130,13 @@ func (c *Cluster) LiveTarget(ctx context.Context, namespace, name string) (*auto
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	rds, err := c.rdsIn(namespace).Get(ctx, name, metav1.GetOptions{})
-	switch {
-	case err == nil && rds.Unreadable != "":
+	if err == nil && rds.Unreadable != "" {
 		return nil, fmt.Errorf("get Rds %s/%s: %s: %w", namespace, name, rds.Unreadable, autopilot.ErrGone)
-	case err == nil:
+	} else if err == nil {
 		return TargetOf(rds), nil
 	}
-	if _, cached := c.rds.get(namespace, name); !cached && apierrors.IsNotFound(err) && c.lacksRds() {
+	// A 404 without a definition looks as that of a proxy, which must not make a known Rds look deleted.
+	if _, known := c.rds.get(namespace, name); !known && apierrors.IsNotFound(err) && c.lacksRds() {
 		err = fmt.Errorf("get Rds %s/%s: no definition: %w", namespace, name, autopilot.ErrGone)
 	} else if err = wrapError(err, "get Rds %s/%s", namespace, name); !errors.Is(err, autopilot.ErrGone) {
 		return nil, err

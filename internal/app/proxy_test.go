@@ -8,6 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/zap"
+	"k8s.io/client-go/rest"
+
 	"github.com/mcsps/rds-autopilot/autopilot/smn"
 )
 
@@ -33,5 +36,10 @@ func TestCertificatesAndConfirmationsTakeTheProxyOfTheEnvironment(t *testing.T) 
 		if proxied := strings.Contains(err.Error(), "through the proxy proxy.invalid:3128"); proxied != (host == "smn.example") {
 			t.Errorf("%s: %v", host, err)
 		}
+	}
+	// Without NO_PROXY, even the requests to the Kubernetes API take it.
+	_, err := ConnectKube(t.Context(), &rest.Config{Host: "https://10.247.0.1:443"}, Options{LeaseNamespace: "own", Log: zap.NewNop()})
+	if err == nil || !strings.Contains(err.Error(), "10.247.0.1:443 through the proxy proxy.invalid:3128, which NO_PROXY") {
+		t.Errorf("the Kubernetes API: %v", err)
 	}
 }
