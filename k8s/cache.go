@@ -178,7 +178,7 @@ func (w *Cache) HasSynced() bool {
 	for _, s := range w.synced {
 		if cache.IsDone(s) {
 			synced = true
-		} else if !slices.Contains(refused, s.namespace) && !(s.ofRds && w.lacksRds()) {
+		} else if !slices.Contains(refused, s.namespace) && (!s.ofRds || !w.lacksRds()) {
 			return false
 		}
 	}
