@@ -14,9 +14,9 @@ import (
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
 
-// listPage is how many objects a list requests at a time. It bounds the memory of one answer, because an object may
-// have 1.5 MB.
-const listPage = 25
+// listPage is how many objects a list requests at a time. Reading and decoding allocate three times the size of
+// the answer, and an object may have 1.5 MB, so a page costs about 20 MB at most.
+const listPage = 4
 
 // LiveAutopilot reads the RdsAutopilot from the API server. It returns autopilot.ErrGone if there is none.
 func (c *Cluster) LiveAutopilot(ctx context.Context, namespace, name string) (*autopilotv1.RdsAutopilot, error) {
@@ -55,6 +55,7 @@ func (c *Cluster) CreateAutopilot(ctx context.Context, t *autopilot.Target) erro
 		ObjectMeta: metav1.ObjectMeta{
 			Name:      t.Name,
 			Namespace: t.Namespace,
+			Labels:    c.labels,
 			// Both flags are false, so that deleting a database never waits for us.
 			OwnerReferences: []metav1.OwnerReference{{
 				APIVersion: otcv1.GroupVersion().String(), Kind: otcv1.Kind, Name: t.Name, UID: t.UID,

@@ -49,6 +49,8 @@ type Options struct {
 	SystemNamespace string
 	// Own is the service's namespace, which is always watched. Its ConfigMap TopicConfigMap holds the topic.
 	Own string
+	// Labels are those of the objects that the service creates.
+	Labels map[string]string
 	// Log also receives the log of client-go.
 	Log *zap.Logger
 }
@@ -70,6 +72,7 @@ type Cluster struct {
 	namespaces []string
 	system     string // Options.SystemNamespace
 	own        string // Options.Own
+	labels     map[string]string
 	log        *zap.Logger
 }
 
@@ -105,7 +108,8 @@ func Connect(ctx context.Context, cfg *rest.Config, opts Options) (*Cluster, err
 		namespaces: uniqueNamespaces(opts.Namespaces, opts.Own),
 		system:     cmp.Or(opts.SystemNamespace, metav1.NamespaceSystem),
 		own:        opts.Own,
-		refusals:   &refusals{log: opts.Log, now: map[[2]string]bool{}},
+		labels:     opts.Labels,
+		refusals:   &refusals{log: opts.Log, now: map[[2]string]error{}},
 		log:        opts.Log,
 	}
 	if c.rdsAPI, err = restClient(cfg, client, scheme, otcv1.GroupVersion()); err != nil {
@@ -163,7 +167,7 @@ func uniqueNamespaces(namespaces []string, own string) []string {
 }
 
 // checkAccess lists both kinds. Discovery would lag behind a CRD that was just installed, and would not show missing
-// rights. A namespace that refuses us is an error only if all of them do.
+// rights. A namespace that refuses us is an error only if all of them do. The informers wait for a definition of Rds.
 func (c *Cluster) checkAccess(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
@@ -172,16 +176,14 @@ func (c *Cluster) checkAccess(ctx context.Context) error {
 	for _, ns := range c.namespaces {
 		_, err := c.rdsIn(ns).List(ctx, one)
 		c.note(ns, otcv1.Resource, err)
-		explained := c.explainError(err, otcv1.Resource, otcv1.Group)
-		if err == nil {
+		if err == nil || apierrors.IsNotFound(err) {
 			_, err = c.autopilotsIn(ns).List(ctx, one)
 			c.note(ns, autopilotv1.Resource, err)
-			explained = c.explainError(err, autopilotv1.Resource, autopilotv1.Group)
 		}
 		if apierrors.IsForbidden(err) {
-			refused = explained
-		} else if explained != nil {
-			return explained
+			refused = c.explainError(err)
+		} else if err != nil {
+			return c.explainError(err)
 		}
 	}
 	if len(c.RefusedNamespaces()) == len(c.namespaces) {
@@ -190,12 +192,10 @@ func (c *Cluster) checkAccess(ctx context.Context) error {
 	return nil
 }
 
-func (c *Cluster) explainError(err error, resource, group string) error {
+func (c *Cluster) explainError(err error) error {
 	switch {
-	case err == nil:
-		return nil
 	case apierrors.IsNotFound(err):
-		return fmt.Errorf("CRD %s.%s is not installed: kubectl apply -f deploy/crds", resource, group)
+		return fmt.Errorf("CRD %s.%s is not installed: kubectl apply -f deploy/crds", autopilotv1.Resource, autopilotv1.Group)
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("the Kubernetes API at %s refuses what deploy/rbac.yaml allows: %w", c.config.Host, err)
 	}

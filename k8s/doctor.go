@@ -20,6 +20,7 @@ import (
 func (c *Cluster) CreateRehearsal(ctx context.Context, a *autopilotv1.RdsAutopilot) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
+	a.Labels = c.labels
 	_, err := c.autopilotsIn(a.Namespace).Create(ctx, a,
 		metav1.CreateOptions{FieldManager: self, FieldValidation: metav1.FieldValidationStrict})
 	return wrapError(err, "create RdsAutopilot %s/%s", a.Namespace, a.Name)

@@ -113,14 +113,14 @@ func (c *Cluster) writeTopic(ctx context.Context, t autopilotv1.Topic) error {
 	if t.RequestedTime != nil {
 		data[topicRequestedTime] = t.RequestedTime.UTC().Format(time.RFC3339)
 	}
-	patch, err := json.Marshal(map[string]any{"data": data})
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: TopicConfigMap, Labels: c.labels}, Data: data}
+	patch, err := json.Marshal(object)
 	if err != nil {
 		return fmt.Errorf("encode ConfigMap %s/%s: %w", c.own, TopicConfigMap, err)
 	}
 	_, err = client.Patch(ctx, TopicConfigMap, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: self})
 	if apierrors.IsNotFound(err) {
-		_, err = client.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: TopicConfigMap}, Data: data},
-			metav1.CreateOptions{FieldManager: self})
+		_, err = client.Create(ctx, object, metav1.CreateOptions{FieldManager: self})
 	}
 	return wrapError(err, "write ConfigMap %s/%s", c.own, TopicConfigMap)
 }

@@ -34,7 +34,6 @@ func (r *round) reconcileEnabled(ctx context.Context) (time.Duration, error) {
 	followed, readErr := r.follow(&c)
 	verdict := decide.Walk(ctx, &c, r.facts().Read)
 	readErr = errors.Join(readErr, c.ReadError())
-	r.countLostAlarms(c)
 	if verdict.Change == nil { // no read may delay a growth
 		r.readSizes(ctx, &c)
 	}

@@ -59,7 +59,7 @@ func New(ctx context.Context, config *rest.Config, o Options) (*App, error) {
 		return nil, err
 	}
 	a := &App{options: o, log: o.Log, reg: reg, kube: kube, cloud: api, leader: leaderGauge(reg)}
-	kubernetesGauge(reg, kube.RefusedNamespaces)
+	kubernetesGauges(reg, kube.RefusedNamespaces, kube.UnreadableRds)
 	if a.Parts, err = Wire(o, kube, clusterID, api, reg); err != nil {
 		return nil, err
 	}
