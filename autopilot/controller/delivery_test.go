@@ -32,7 +32,7 @@ func TestAlarmsWithoutAMessageAreCountedOnce(t *testing.T) {
 		s := v1alpha1.Status{Alarms: v1alpha1.Alarms{Rules: []v1alpha1.Rule{{
 			Metric: v1alpha1.MetricCPU, AlarmID: "al1", State: v1alpha1.StateAlarm, StateTime: &since,
 		}}}}
-		c.keeper.now.State = v1alpha1.SubscriptionConfirmed
+		c.keeper.last.Store(&v1alpha1.Topic{State: v1alpha1.SubscriptionConfirmed})
 		if tc.message != nil {
 			s.Intake.Signals = []v1alpha1.Signal{{
 				Metric: v1alpha1.MetricCPU, AlarmID: "al1", State: v1alpha1.StateAlarm,

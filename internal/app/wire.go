@@ -91,7 +91,8 @@ func newReceiver(o Options, kube Cluster, api *otc.Cloud, topicName string, reg 
 
 // Watch notifies the controller of every change in the cluster. Call it before the cluster's Run.
 func (p Parts) Watch(kube *k8s.Cluster) error {
-	return errors.Join(kube.OnTarget(p.Controller.TargetChanged), kube.OnAutopilot(p.Controller.AutopilotChanged))
+	return errors.Join(kube.OnTarget(p.Controller.TargetChanged), kube.OnAutopilot(p.Controller.AutopilotChanged),
+		kube.OnTopic(p.Controller.TopicChanged))
 }
 
 func warn(kube Cluster) func(reason, note string) {
