@@ -42,7 +42,8 @@ type world struct {
 	stale    []otc.Rule // is listed in place of the rules as long as a caller accepts lists from before now
 	failing  atomic.Pointer[failing]
 	now      atomic.Pointer[time.Time]
-	topic    v1alpha1.Topic // what the ConfigMap has
+	topic    v1alpha1.Topic  // what the ConfigMap has
+	gone     map[string]bool // objects that do not exist, as NAMESPACE/NAME
 	// unreadable and unwritable are answers of the API server about the ConfigMap.
 	unreadable, unwritable error
 	// hasTwin means that another project shares a topic of our name.
@@ -80,6 +81,7 @@ func newWorld(t *testing.T) *world {
 	w.instance = in.ID
 	w.options = alarms.Options{
 		Cloud: lists{w.cloud, w}, ClusterID: clusterID, Namespace: "autopilot", Endpoint: ourURL, Now: w.clock,
+		IsGone: func(_ context.Context, namespace, name string) bool { return w.gone[namespace+"/"+name] },
 		Metrics: []alarms.Metric{
 			{v1alpha1.MetricStorage, "rds039_disk_util", "%"}, {v1alpha1.MetricCPU, "rds001_cpu_util", "%"},
 			{v1alpha1.MetricMemory, "rds002_mem_util", "%"},

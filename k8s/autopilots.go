@@ -30,6 +30,13 @@ func (c *Cluster) LiveAutopilot(ctx context.Context, namespace, name string) (*a
 	return a, nil
 }
 
+// IsGone reports whether the API server has no such RdsAutopilot. One that may not be read is not gone, nor is one of a
+// namespace that is not watched.
+func (c *Cluster) IsGone(ctx context.Context, namespace, name string) bool {
+	_, err := c.LiveAutopilot(ctx, namespace, name)
+	return c.IsWatched(namespace) && errors.Is(err, autopilot.ErrGone)
+}
+
 func eachPage[L metav1.ListInterface](ctx context.Context, list func(context.Context, metav1.ListOptions) (L, error),
 	f func(L)) error {
 	for opts := (metav1.ListOptions{Limit: listPage}); ; {

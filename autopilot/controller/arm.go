@@ -140,7 +140,10 @@ func (r *round) yield(ctx context.Context, claim v1alpha1.Claim) error {
 	isNews := r.isNews(message)
 	err := r.update(ctx, func(s *v1alpha1.Status) {
 		if removeErr == nil {
-			s.Alarms = v1alpha1.Alarms{}
+			s.Alarms.Rules = nil
+		}
+		if claim.Rule != "" { // otherwise it is the reason of the claim
+			s.Alarms.Refused = ""
 		}
 		r.notArmed(s, reason, message)
 	})
