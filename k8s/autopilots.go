@@ -18,13 +18,19 @@ import (
 // have 1.5 MB.
 const listPage = 25
 
-// LiveAutopilot reads the RdsAutopilot from the API server. It returns autopilot.ErrGone if there is none.
+// LiveAutopilot reads the RdsAutopilot from the API server. If there is none, it returns autopilot.ErrGone, and the
+// cache has none either. An error about a missing right leaves the cache as it is.
 func (c *Cluster) LiveAutopilot(ctx context.Context, namespace, name string) (*autopilotv1.RdsAutopilot, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
+	cached, isCached := c.Autopilot(namespace, name)
 	a, err := c.autopilotsIn(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
-		return nil, wrapError(err, "get RdsAutopilot %s/%s", namespace, name)
+		err = wrapError(err, "get RdsAutopilot %s/%s", namespace, name)
+		if isCached && errors.Is(err, autopilot.ErrGone) {
+			c.autopilots.forget(cached)
+		}
+		return nil, err
 	}
 	trimAutopilot(a)
 	return a, nil

@@ -83,16 +83,20 @@ func (w *Cache) OnTarget(f func(old, new *autopilot.Target)) error {
 }
 
 // LiveTarget reads the target from the API server. It returns autopilot.ErrGone if there is neither an Rds nor an
-// RdsAutopilot with spec.instanceID.
+// RdsAutopilot with spec.instanceID. The cache has no object either that it does not find.
 func (c *Cluster) LiveTarget(ctx context.Context, namespace, name string) (*autopilot.Target, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
+	cached, isCached := c.rds.get(namespace, name)
 	rds, err := c.rdsIn(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err == nil {
 		return TargetOf(rds), nil
 	}
 	if err = wrapError(err, "get Rds %s/%s", namespace, name); !errors.Is(err, autopilot.ErrGone) {
 		return nil, err
+	}
+	if isCached {
+		c.rds.forget(cached)
 	}
 	if a, liveErr := c.LiveAutopilot(ctx, namespace, name); liveErr == nil && a.Spec.InstanceID != "" {
 		return TargetNamedBy(a), nil

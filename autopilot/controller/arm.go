@@ -43,6 +43,10 @@ func (c *Controller) arm(ctx context.Context, key Key) (requeueAfter time.Durati
 	}
 	if !ok {
 		_, err := r.removeRules(ctx, r.confirmOff)
+		if _, isRefused := errors.AsType[*autopilot.RefusedError](err); isRefused {
+			r.log.Warn("the rules of an object that may not be read stay", zap.Error(err))
+			return 0, nil // until a sweep can read it
+		}
 		return 0, err
 	}
 	if err := r.readMissingTarget(ctx); err != nil {
