@@ -50,8 +50,11 @@ func DescribeClaim(c v1alpha1.Claim) string {
 	if c.Cluster != "" {
 		owner += " of cluster " + c.Cluster
 	}
-	return fmt.Sprintf("%s manages this instance: its alarm rules %s watch it. Turn one of the two off, or delete the rules if that cluster is gone",
-		owner, c.Rules)
+	if c.Rule == "" {
+		return owner + " manages this instance: it names it too, and Cloud Eye creates no alarm rule. Turn one of the two off"
+	}
+	return fmt.Sprintf("%s manages this instance: its alarm rule %s watches it. Turn one of the two off, or delete the rules if that cluster is gone",
+		owner, c.Rule)
 }
 
 // lists reports whether the objects of the target's namespace may have its instance changed.

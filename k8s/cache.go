@@ -241,6 +241,16 @@ func (k informers[T]) get(namespace, name string) (found T, ok bool) {
 	return found, false
 }
 
+// forget removes an object from the caches. A live read has not found it, and a namespace that may not be listed has no
+// events. If the watch has delivered another version since that read began, it stays.
+func (k informers[T]) forget(last T) {
+	for _, inf := range k {
+		if obj, exists, _ := inf.GetIndexer().Get(last); exists && obj.(T) == last {
+			_ = inf.GetIndexer().Delete(last) // fails only for an object without a name
+		}
+	}
+}
+
 func (k informers[T]) each(f func(T)) {
 	for _, inf := range k {
 		for _, obj := range inf.GetIndexer().List() {

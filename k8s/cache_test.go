@@ -4,10 +4,12 @@ package k8s_test
 
 import (
 	"errors"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -16,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/k8s"
@@ -216,6 +219,43 @@ func TestRdsWithAFieldOfAnotherTypeIsSkippedAndNamed(t *testing.T) {
 		t.Errorf("conditions %+v, %v", a.Status.Conditions, err)
 	}
 	eventually(t, "both targets were added", func() bool { return len(seen.all()) == 2 })
+}
+
+// A namespace that may not be listed any more has no events.
+func TestObjectThatALiveReadDoesNotFindLeavesTheCache(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKubeInMemory(t)
+		api := &refusing{next: k.service.Transport}
+		api.set(in(0))
+		k.service.Transport = api
+		c := k.connect(t, k.namespace)
+		run(t, c)
+		k.createAutopilot(t, c, "orders")
+		time.Sleep(time.Second)
+		api.set(in(http.StatusForbidden, "/rdss", "/rdsautopilots"))
+		time.Sleep(time.Hour) // until the watches have ended
+		for _, in := range []dynamic.ResourceInterface{k.rdsAutopilots(t), k.rdss(t)} {
+			if err := in.Delete(t.Context(), "orders", metav1.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		isCached := func() (target, rap bool) {
+			_, rap = c.Autopilot(k.namespace, "orders")
+			return c.Target(k.namespace, "orders") != nil, rap
+		}
+		_, err := c.LiveTarget(t.Context(), k.namespace, "orders")
+		_, err2 := c.LiveAutopilot(t.Context(), k.namespace, "orders")
+		if target, rap := isCached(); !target || !rap || errors.Is(errors.Join(err, err2), autopilot.ErrGone) {
+			t.Errorf("a missing right: cached %t, %t, %v, %v", target, rap, err, err2)
+		}
+		api.set(func(r *http.Request) int {
+			return in(http.StatusForbidden, "/rdss", "/rdsautopilots")(r) * (1 - strings.Count(r.URL.Path, "/orders"))
+		})
+		_, err = c.LiveTarget(t.Context(), k.namespace, "orders")
+		if target, rap := isCached(); target || rap || !errors.Is(err, autopilot.ErrGone) {
+			t.Errorf("not found: cached %t, %t, %v", target, rap, err)
+		}
+	})
 }
 
 func TestTopicIsStoredForAllReplicas(t *testing.T) {

@@ -125,10 +125,11 @@ func (w *Cache) UnreadableRds() (n int) {
 }
 
 // LiveTarget reads the target from the API server. It returns autopilot.ErrGone if the Rds is unreadable, or if there is
-// neither an Rds nor an RdsAutopilot with spec.instanceID.
+// neither an Rds nor an RdsAutopilot with spec.instanceID. The cache has no object either that it does not find.
 func (c *Cluster) LiveTarget(ctx context.Context, namespace, name string) (*autopilot.Target, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
+	cached, isCached := c.rds.get(namespace, name)
 	rds, err := c.rdsIn(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err == nil && rds.Unreadable != "" {
 		return nil, fmt.Errorf("get Rds %s/%s: %s: %w", namespace, name, rds.Unreadable, autopilot.ErrGone)
@@ -140,6 +141,9 @@ func (c *Cluster) LiveTarget(ctx context.Context, namespace, name string) (*auto
 		err = fmt.Errorf("get Rds %s/%s: no definition: %w", namespace, name, autopilot.ErrGone)
 	} else if err = wrapError(err, "get Rds %s/%s", namespace, name); !errors.Is(err, autopilot.ErrGone) {
 		return nil, err
+	}
+	if isCached {
+		c.rds.forget(cached)
 	}
 	if a, liveErr := c.LiveAutopilot(ctx, namespace, name); liveErr == nil && a.Spec.InstanceID != "" {
 		return TargetNamedBy(a), nil

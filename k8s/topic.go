@@ -59,6 +59,13 @@ func (w *Cache) Topic() autopilotv1.Topic {
 	return topicOf(found)
 }
 
+// OnTopic registers f for the ConfigMap of the topic. f gets an empty topic if the ConfigMap is deleted.
+func (w *Cache) OnTopic(f func(autopilotv1.Topic)) error {
+	synced, err := addHandler(w.topic, []string{w.own}, func(_, now *corev1.ConfigMap) { f(topicOf(now)) })
+	w.synced = append(w.synced, synced...)
+	return err
+}
+
 // LiveTopic reads the topic of the installation from the API server. It is empty if there is none.
 func (c *Cluster) LiveTopic(ctx context.Context) (autopilotv1.Topic, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)

@@ -230,6 +230,9 @@ func (c *Controller) next(
 	round, cancel := context.WithTimeout(ctx, roundLimit)
 	defer cancel()
 	requeueAfter, err := safely(round, key, work)
+	if errors.Is(err, autopilot.ErrGone) { // a write has not found it, and this read removes it from the cache
+		_, _ = c.options.Kube.LiveAutopilot(round, key.Namespace, key.Name)
+	}
 	if _, ok := c.options.Kube.Autopilot(key.Namespace, key.Name); !ok {
 		c.drop(key) // it was deleted while the round ran
 	}

@@ -94,6 +94,9 @@ func (r *round) observe(ctx context.Context) (autopilot.Case, error) {
 		return c, err
 	}
 	c.IsSweep, r.now = r.isSweep, c.Now
+	if c.Instance != nil && c.Claim == (v1alpha1.Claim{}) && c.Status.Alarms.Refused != "" && c.Mode == v1alpha1.ModeAuto {
+		c.Claim.By = r.smallerNamesake(c.Instance.ID)
+	}
 	if c.Instance == nil {
 		return c, nil
 	}
@@ -111,6 +114,23 @@ func (r *round) observe(ctx context.Context) (autopilot.Case, error) {
 		replica.IsManaged = claim.By != "" || err != nil // unknown is no reason for a warning
 	}
 	return c, nil
+}
+
+// smallerNamesake returns the smallest RdsAutopilot, as NAMESPACE/NAME, that may change the same instance and is
+// smaller than the round's. It manages the instance if Cloud Eye creates no rule that could say so.
+func (r *round) smallerNamesake(instanceID string) (smallest string) {
+	own := r.key.Namespace + "/" + r.key.Name
+	r.kube.EachTarget(func(t *autopilot.Target) {
+		other := t.Namespace + "/" + t.Name
+		if t.InstanceID != instanceID || other >= own || smallest != "" && other >= smallest {
+			return
+		}
+		o, ok := r.controller.newRound(Key{t.Namespace, t.Name})
+		if ok && o.off() == (autopilot.Off{}) && o.effectiveMode() == v1alpha1.ModeAuto {
+			smallest = other
+		}
+	})
+	return smallest
 }
 
 // follow ends the changes that were in progress and adds the alarms that are to be decided.
