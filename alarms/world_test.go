@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/zap"
 
 	"github.com/mcsps/rds-autopilot/alarms"
 	"github.com/mcsps/rds-autopilot/internal/otc"
@@ -74,7 +75,7 @@ func newWorld(t *testing.T) *world {
 		k, v, _ := strings.Cut(pair, "=")
 		env[k] = v
 	}
-	w.cloud, err = otc.Connect(t.Context(), otc.Options{Env: func(k string) string { return env[k] }, Rate: 10000})
+	w.cloud, err = otc.Connect(t.Context(), otc.Options{Env: func(k string) string { return env[k] }, Rate: 10000, Log: zap.NewNop(), Now: time.Now})
 	w.must(err)
 	in, err := w.sim.AddInstance(simcloud.Instance{Flavor: "rds.mysql.c2.medium", VolumeGB: 40})
 	w.must(err)

@@ -22,20 +22,17 @@ const (
 // alarm times, because SMN may deliver late, twice or out of order. It does not modify the intake that is passed.
 func AddSignal(in v1alpha1.Intake, sig v1alpha1.Signal) (v1alpha1.Intake, SignalResult) {
 	out := *in.DeepCopy()
-	for i, stored := range out.Signals {
-		if stored.Metric != sig.Metric {
-			continue
-		}
-		switch {
-		case stored.MessageID == sig.MessageID:
-			return out, SignalDuplicate
-		case !sig.AlarmTime.After(stored.AlarmTime.Time):
-			return out, SignalStale
-		}
-		out.Signals[i] = sig
-		return out, SignalAdded
+	stored := SignalOf(out, sig.Metric)
+	switch {
+	case stored == nil:
+		out.Signals = append(out.Signals, sig)
+	case stored.MessageID == sig.MessageID:
+		return out, SignalDuplicate
+	case !sig.AlarmTime.After(stored.AlarmTime.Time):
+		return out, SignalStale
+	default:
+		*stored = sig
 	}
-	out.Signals = append(out.Signals, sig)
 	return out, SignalAdded
 }
 

@@ -42,12 +42,6 @@ func (t *Target) Explicit(seen, stored v1alpha1.Switch) v1alpha1.SwitchValue {
 	return ""
 }
 
-// GetUID returns the UID, so that a Target can be used like a Kubernetes object.
-func (t *Target) GetUID() types.UID { return t.UID }
-
-// GetResourceVersion returns the version that was read, so that a Target can be used like a Kubernetes object.
-func (t *Target) GetResourceVersion() string { return t.ResourceVersion }
-
 // Event is a Kubernetes event about a database.
 type Event struct {
 	Warning bool

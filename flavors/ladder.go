@@ -16,7 +16,6 @@ type Requirements struct {
 	CPU, Memory bool     // the dimensions in alarm; each must become larger
 	MaxVCPUs    int      // never exceeded; 0 means no cap
 	MaxMemoryGB int      // GB, never exceeded; 0 means no cap
-	Only        string   // the only code that counts; empty means any
 	Replicas    []Flavor // sizes of read replicas, which the next flavor must not exceed
 
 	// Offered are the codes in the instance's own resize list. OfferedKnown is false if the API has no such list.
@@ -70,8 +69,7 @@ func Next(ladder []Candidate) (Candidate, bool) {
 }
 
 func (r Requirements) isLarger(f Flavor) bool {
-	isSame := f.Engine == r.Current.Engine && f.Mode == r.Current.Mode &&
-		(r.Version == "" || f.isSoldFor(r.Version)) && (r.Only == "" || f.Code == r.Only)
+	isSame := f.Engine == r.Current.Engine && f.Mode == r.Current.Mode && (r.Version == "" || f.isSoldFor(r.Version))
 	return isSame && (r.CPU || r.Memory) && f.VCPUs >= r.Current.VCPUs && f.MemoryGB >= r.Current.MemoryGB &&
 		(!r.CPU || f.VCPUs > r.Current.VCPUs) && (!r.Memory || f.MemoryGB > r.Current.MemoryGB)
 }

@@ -201,10 +201,7 @@ func (r *round) ensure(ctx context.Context, inst autopilot.Instance) (time.Durat
 	last := cmp.Or(r.controller.recall(r.key).ensured, &ensureRecord{})
 	r.setEnsured(&ensureRecord{generation: last.generation})
 	generation, topic := r.rap.Generation, r.controller.topicURN()
-	dimension, err := r.dimension(ctx, inst)
-	if err != nil {
-		return 0, errors.Join(err, r.setNotArmed(ctx, autopilot.CloudUnreachable, err.Error()))
-	}
+	dimension := r.dimension(ctx, inst)
 	desired := v1alpha1.DesiredAlarms{
 		Namespace: r.key.Namespace, Name: r.key.Name, Recommends: r.effectiveMode() != v1alpha1.ModeAuto,
 		Recorded: r.rap.Status.Alarms, TopicURN: topic, InstanceID: inst.ID, Engine: inst.Engine, Dimension: dimension,

@@ -55,8 +55,7 @@ func (c *Controller) newRound(key Key) (r *round, ok bool) {
 }
 
 // reconcile decides about one database and returns when to check it again. It leaves its alarms to arm. It may decide
-// on an old cache: every write carries the version that was read, so the API server refuses it and the round is
-// retried.
+// on an old cache: every write carries the version that was read, so the API server refuses it.
 func (c *Controller) reconcile(ctx context.Context, key Key) (requeueAfter time.Duration, err error) {
 	taken := c.decideMarks.take(key)
 	r, ok := c.newRound(key)

@@ -31,7 +31,7 @@ func newServe(env func(string) string) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return serve(c.Context(), o, app.NewLogger(c.ErrOrStderr(), level, o.LogFormat))
+		return serve(c.Context(), o, newLogger(c.ErrOrStderr(), level, o.LogFormat))
 	}
 	return c
 }

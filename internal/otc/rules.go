@@ -80,8 +80,7 @@ func (c *Cloud) Rule(ctx context.Context, id string) (Rule, error) {
 			return ruleOf(r), nil
 		}
 	}
-	return Rule{}, &Error{Service: string(serviceCES), Operation: string(opGetRule), Status: http.StatusNotFound,
-		Message: "no alarm rule " + id}
+	return Rule{}, c.transport.fault(opGetRule, http.StatusNotFound, errors.New("no alarm rule "+id))
 }
 
 // CreateRule creates a rule and returns its id, even if a rule of that name exists. It ignores ID, State and
