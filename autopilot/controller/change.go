@@ -39,7 +39,8 @@ func (r *round) request(ctx context.Context, c autopilot.Case, a record.Answer) 
 	var answers, news []autopilot.Decision
 	var ended []v1alpha1.Change
 	c.Now, c.Wanted, c.IsSpecLive, c.Accepted = r.options.Now(), r.target.Wanted, true, a.Attempt.RequestTime
-	storeErr := r.update(ctx, func(s *v1alpha1.Status) { answers, news, ended = a.Record(c, s) })
+	always := func(*v1alpha1.RdsAutopilot) bool { return true } // the answer moves this attempt alone, whatever the policy is by now
+	storeErr := r.updateIf(ctx, func(s *v1alpha1.Status) { answers, news, ended = a.Record(c, s) }, always)
 	if storeErr != nil {
 		return 0, errors.Join(err, storeErr)
 	}

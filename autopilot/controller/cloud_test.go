@@ -234,7 +234,9 @@ func (c cloud) Remove(ctx context.Context, _, _ string, notBefore time.Time, con
 	if err := confirm(ctx); err != nil {
 		return 0, err
 	}
-	c.withLock(func() { clear(c.states) })
+	if c.withLock(func() { clear(c.states) }); c.onRemove != nil {
+		c.onRemove()
+	}
 	return n, nil
 }
 

@@ -137,7 +137,8 @@ func (c *Controller) AutopilotChanged(old, now *v1alpha1.RdsAutopilot) {
 		return
 	}
 	key := Key{now.Namespace, now.Name}
-	if old == nil || old.Status.Switch != now.Status.Switch { // an event without news may be older than the last switch
+	// An event may be older than the last switch. The leader itself knows what it has stored.
+	if c.leading() == nil && (old == nil || old.Status.Switch != now.Status.Switch) {
 		c.switches.stored(key, now.Status.Switch)
 	}
 	if ownWriteOnly(old, now) {

@@ -83,6 +83,21 @@ func TestRulesOfADatabaseThatIsOnAreNotRemovedByAnOldCache(t *testing.T) {
 	}
 }
 
+// The removal waits for the cloud, and its write must not overwrite what was decided meanwhile.
+func TestSwitchThatIsTurnedOnDuringTheRemovalStaysOn(t *testing.T) {
+	whenArmed(t, func(t *testing.T, w *world, c *Controller) {
+		w.setSwitch(new(false))
+		w.mustDecide(c)
+		w.onRemove = func() { w.onRemove = nil; w.setSwitch(new(true)); w.mustDecide(c) }
+		if err := w.arm(c); !errors.Is(err, autopilot.ErrConflict) || w.rap().Status.Switch.Value != v1alpha1.SwitchOn {
+			t.Errorf("%v, the switch is %+v", err, w.rap().Status.Switch)
+		}
+		if must := w.arm(c); must != nil || !w.armed() {
+			t.Errorf("%v, armed %t at once", must, w.armed())
+		}
+	})
+}
+
 // A list of before the removal would show the rules again, and events need no list. It is reported once, although the
 // status is refused at first.
 func TestRulesAreRemovedOnceAndASweepUsesANewerList(t *testing.T) {

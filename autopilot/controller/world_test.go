@@ -48,6 +48,7 @@ type world struct {
 	statusRefusal string // why the API server refuses the processes' writes to the status
 	reverts       bool   // the API server restores the old value of a patch
 	onStatus      func() // runs at each write of the status
+	onRemove      func() // runs after the rules are removed
 	stopWatches   func() // keeps the cache of the last process as it is
 
 	cloudState
