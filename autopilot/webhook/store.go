@@ -23,16 +23,11 @@ func (r *Receiver) storeAlarm(ctx context.Context, m *message) (res result, err 
 				return err
 			}
 		}
-		next, admission := autopilot.AddSignal(read.Status.Intake, sig)
-		switch admission {
-		case autopilot.SignalDuplicate:
-			res = resultDuplicate
-			return nil
-		case autopilot.SignalStale:
-			res = resultStale
+		var next v1alpha1.Intake
+		if next, res = addSignal(read.Status.Intake, sig); res != resultStored {
 			return nil
 		}
-		res, next.SigningCertURL = resultStored, m.envelope.CertURL
+		next.SigningCertURL = m.envelope.CertURL
 		err = r.Store.WriteIntake(ctx, read, next)
 		read = nil
 		return err
@@ -44,6 +39,25 @@ func (r *Receiver) storeAlarm(ctx context.Context, m *message) (res result, err 
 		return resultUnavailable, fmt.Errorf("store: %w", err)
 	}
 	return res, nil
+}
+
+// addSignal returns the intake with the signal and resultStored, unless the intake already has a newer one for its metric.
+// It compares alarm times, because SMN may deliver late, twice or out of order. It does not modify the intake that is
+// passed.
+func addSignal(in v1alpha1.Intake, sig v1alpha1.Signal) (v1alpha1.Intake, result) {
+	out := *in.DeepCopy()
+	stored := autopilot.SignalOf(out, sig.Metric)
+	switch {
+	case stored == nil:
+		out.Signals = append(out.Signals, sig)
+	case stored.MessageID == sig.MessageID:
+		return out, resultDuplicate
+	case !sig.AlarmTime.After(stored.AlarmTime.Time):
+		return out, resultStale
+	default:
+		*stored = sig
+	}
+	return out, resultStored
 }
 
 func signal(m *message, now time.Time) v1alpha1.Signal {
