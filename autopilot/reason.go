@@ -103,7 +103,7 @@ func ReasonTable() []ReasonRow {
 		{Reason: ReasonInstanceUnknown, Source: decision, IsWarning: true, KeepsLimited: true, NotArmed: true,
 			Meaning: "There is no `Rds` of this name, or the id in its `status.id` or in `spec.instanceID` is not in the cloud"},
 		{Reason: ReasonInstanceClaimed, Source: decision, IsWarning: true, KeepsLimited: true, NotArmed: true,
-			Meaning: "An alarm rule of another object watches the instance, so that object manages it. The message names both"},
+			Meaning: "An alarm rule under the name of another object watches the instance, so that object manages it. If Cloud Eye creates no rule, the smaller of two names does"},
 		{Reason: ReasonNotAllowed, Source: decision, IsWarning: true, KeepsLimited: true, NotArmed: true,
 			Meaning: "`--allowed-instances` does not allow this namespace to name the instance, or `spec.apply` is `Cloud` and `--allow-apply` is `Operator`"},
 		{Reason: ReasonAlarmCleared, Source: decision, Meaning: "The alarm had ended before the leader checked it"},

@@ -142,7 +142,7 @@ func rows() []row {
 		{"instance not allowed", off(autopilot.ReasonNotAllowed, "--allowed-instances does not allow it"), storage(93),
 			stops(autopilot.ReasonNotAllowed, 0, "--allowed-instances does not allow it")},
 		{"instance claimed by another object", claimed, storage(93), stops(autopilot.ReasonInstanceClaimed, recheck,
-			"shop/orders manages this instance: its alarm rules autopilot_shop_orders_* watch it. ",
+			"shop/orders manages this instance: its alarm rule autopilot_shop_orders_* watches it. ",
 			"Turn one of the two off, or delete the rules if that cluster is gone")},
 		{"no rule of its own yet", unclaimed, storage(93), undecided(recheck)},
 		{"no rule of its own, because Cloud Eye creates none",

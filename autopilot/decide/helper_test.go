@@ -62,7 +62,7 @@ func newSpec(c *autopilot.Case) { c.Generation++ }
 func metricOff(c *autopilot.Case) { c.Spec.Flavor.CPU.Enabled = new(false) }
 
 func claimed(c *autopilot.Case) {
-	c.Claim = v1alpha1.Claim{By: "shop/orders", Rules: "autopilot_shop_orders_*"}
+	c.Claim = v1alpha1.Claim{By: "shop/orders", Rule: "autopilot_shop_orders_*"}
 }
 
 func unclaimed(c *autopilot.Case) { c.Claim = v1alpha1.Claim{} }

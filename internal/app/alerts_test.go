@@ -80,7 +80,7 @@ func families(t *testing.T) map[string]family {
 	t.Helper()
 	reg := registry("test")
 	leaderGauge(reg)
-	kubernetesGauge(reg, func() []string { return nil })
+	kubernetesGauges(reg, func() []string { return nil }, func() int { return 0 })
 	controller.New(controller.Options{Kube: emptyCluster{}, Reg: reg, Now: time.Now, Log: zap.NewNop()})
 	webhook.New(webhook.Options{Reg: reg, Now: time.Now, Log: zap.NewNop()})
 	ended, cancel := context.WithCancel(t.Context())

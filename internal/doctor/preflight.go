@@ -51,14 +51,6 @@ func (d *doctor) connectKube(ctx context.Context) (l Line) {
 	return ok("The API server answers and serves RdsAutopilots")
 }
 
-func (d *doctor) checkRights(ctx context.Context) Line {
-	missing, err := d.kube.MissingRights(ctx, d.namespace, Name)
-	if err != nil || len(missing) > 0 {
-		return failed(needsRights, "Not allowed in Kubernetes: %s", cmp.Or(strings.Join(missing, ", "), fmt.Sprint(err)))
-	}
-	return ok("The user of this run has the rights that the service needs")
-}
-
 func (d *doctor) logIn(ctx context.Context) (l Line) {
 	var err error
 	d.cloud, err = app.ConnectCloud(ctx, d.Options.Options, nil, false)

@@ -5,7 +5,6 @@ package bubble
 import (
 	"context"
 	"errors"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -16,7 +15,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 
 	"github.com/mcsps/rds-autopilot/internal/doctor"
 	"github.com/mcsps/rds-autopilot/k8s"
@@ -38,7 +36,6 @@ type rehearsal struct {
 	*fleet
 	service flags
 	free    string // id of that instance
-	refuses bool   // the user of doctor has no right
 	change  func(*doctor.Options)
 	stop    func()
 	lines   []doctor.Line
@@ -65,7 +62,7 @@ func (r *rehearsal) runDoctor(ctx context.Context) bool {
 	o := r.options(r.sim)
 	o.LeaseNamespace, o.System, o.CloudRate, o.Allowed = own, "kube-system", 1000, r.service.allowed
 	with := doctor.Options{
-		Options: o, Kube: r.reviewed(r.kube.Config()), Web: &http.Client{Transport: r.routes},
+		Options: o, Kube: r.kube.Config(), Web: &http.Client{Transport: r.routes},
 		Report: func(l doctor.Line) { r.lines = append(r.lines, l) },
 	}
 	if r.service.smn != nil {
@@ -74,21 +71,6 @@ func (r *rehearsal) runDoctor(ctx context.Context) bool {
 	r.change(&with)
 	r.lines = nil
 	return doctor.Run(ctx, with)
-}
-
-// reviewed refuses reviews of the own rights if r.refuses is set.
-func (r *rehearsal) reviewed(config *rest.Config) *rest.Config {
-	config = rest.CopyConfig(config)
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return roundTrip(func(req *http.Request) (*http.Response, error) {
-			if !r.refuses || !strings.HasSuffix(req.URL.Path, "/selfsubjectaccessreviews") {
-				return next.RoundTrip(req)
-			}
-			return &http.Response{StatusCode: http.StatusCreated, Request: req, Header: http.Header{"Content-Type": {"application/json"}},
-				Body: io.NopCloser(strings.NewReader(`{"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1","status":{"allowed":false}}`))}, nil
-		})
-	})
-	return config
 }
 
 // after calls f as soon as doctor has reported a step.
@@ -133,7 +115,7 @@ func TestDoctorRehearsesAnAlarmAndLeavesNothing(t *testing.T) {
 		if !r.run(t.Context()) {
 			t.Errorf("doctor fails:\n%s", r.output())
 		}
-		want := []string{"kubernetes", "rights", "login", "hosts", "url", "lists", "quota", "leftover", "instance", "created", "armed", "topic", "alarm", "decision", "removed"}
+		want := []string{"kubernetes", "login", "hosts", "url", "lists", "quota", "leftover", "instance", "created", "armed", "topic", "alarm", "decision", "removed"}
 		var steps []string
 		for _, l := range r.lines {
 			if steps = append(steps, l.Step); l.State != doctor.OK || l.Do != "" {
@@ -227,7 +209,6 @@ func TestDoctorSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 			r.must(err)
 			r.change = func(o *doctor.Options) { o.Kube = kube.Config() }
 		}, "kubernetes", "rdsautopilots.autopilot.otc.mcsps.de is not installed", "kubectl apply -f deploy/crds"},
-		"no right in Kubernetes": {func(r *rehearsal) { r.refuses = true }, "rights", "create events", "RBAC"},
 		"quota of rules": {func(r *rehearsal) {
 			r.sim.Configure(func(s *simcloud.Settings) { s.RuleQuota = 3 })
 		}, "quota", "3 of 3", "higher quota"},
