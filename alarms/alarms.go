@@ -1,5 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package alarms manages the source of alarms in the cloud: one SMN topic with a subscription of our URL for the
+// installation, and Cloud Eye rules for each database. Each of them bears a mark that says whose it is. The package
+// compares what is desired with what the cloud lists, creates what is missing, repairs changes by others, and removes
+// what nobody wants any more. It touches nothing without our mark.
+//
+// Desired and recorded state are plain data of the API types. The package imports no Kubernetes client and does not
+// know how an alarm is handled.
 package alarms
 
 import (
@@ -57,14 +64,11 @@ type Alarms struct {
 	options   Options
 	requested []time.Time // when confirmations were requested in the last confirmationPeriod
 
-	mu          sync.Mutex
-	ineffective map[string]ineffective // by rule id
+	ineffective sync.Map // of ineffective, by rule id
 }
 
 // New returns Alarms that remember nothing.
-func New(o Options) *Alarms {
-	return &Alarms{options: o, ineffective: map[string]ineffective{}}
-}
+func New(o Options) *Alarms { return &Alarms{options: o} }
 
 func (a *Alarms) mark(namespace, name string, recommends bool) Mark {
 	return Mark{Namespace: namespace, Name: name, Cluster: a.options.ClusterID, Recommends: recommends}
@@ -95,16 +99,14 @@ func (a *Alarms) Remove(ctx context.Context, namespace, name string, notBefore t
 	return removed, nil
 }
 
-// Marked calls f for each object of this cluster that has a rule in the cloud, as of notBefore or later.
+// Marked calls f for each rule of an object of this cluster in the cloud, as of notBefore or later.
 func (a *Alarms) Marked(ctx context.Context, notBefore time.Time, f func(namespace, name string)) error {
 	listed, err := a.options.Cloud.Rules(ctx, notBefore)
 	if err != nil {
 		return fmt.Errorf("list rules: %w", err)
 	}
-	seen := map[Mark]bool{}
 	for _, r := range listed {
-		if owner, ok := markOf(r); ok && owner.Cluster == a.options.ClusterID && !seen[owner] {
-			seen[owner] = true
+		if owner, ok := markOf(r); ok && owner.Cluster == a.options.ClusterID {
 			f(owner.Namespace, owner.Name)
 		}
 	}

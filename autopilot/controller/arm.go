@@ -3,10 +3,10 @@
 package controller
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -23,14 +23,6 @@ const (
 	eventArmed    = "Armed"
 	eventRepaired = "Repaired"
 )
-
-// ensureRecord describes the last successful Ensure of a database. It is kept in memory only: after a restart, Ensure
-// runs once more.
-type ensureRecord struct {
-	at         time.Time // zero if Ensure has failed since
-	generation int64     // of the policy
-	topicURN   string
-}
 
 // arm makes the alarm rules of one database fit the policy and the size of the volume, or removes them if autopilot is
 // off or the database is gone. It sets the conditions Armed and Ready, and returns when to check again.
@@ -164,8 +156,17 @@ func (r *round) setArmed(s *v1alpha1.Status, readFailed bool) {
 	record.SetReady(s, readFailed, r.rap.Generation, r.now)
 }
 
-func (r *round) setEnsured(record *ensureRecord) {
-	r.controller.remember(r.key, func(m *memory) { m.ensured, m.cleared = record, time.Time{} })
+func (r *round) setEnsured(desired *v1alpha1.DesiredAlarms) {
+	r.controller.remember(r.key, func(m *memory) { m.ensured, m.cleared = desired, time.Time{} })
+}
+
+// desired returns the rules that this database should have. dimension is empty for that of the instance.
+func (r *round) desired(inst autopilot.Instance, dimension string) v1alpha1.DesiredAlarms {
+	return v1alpha1.DesiredAlarms{
+		Namespace: r.key.Namespace, Name: r.key.Name, Recommends: r.effectiveMode() != v1alpha1.ModeAuto,
+		TopicURN: r.controller.topicURN(), InstanceID: inst.ID, Engine: inst.Engine, Dimension: dimension,
+		Rules: autopilot.Rules(r.rap.Spec, inst.VolumeGB),
+	}
 }
 
 // armingDue reports whether arm has to call Ensure. Every message starts a round, so not every round may list the
@@ -174,18 +175,9 @@ func (r *round) armingDue(c autopilot.Case) bool {
 	if c.Instance == nil || c.Claim.By != "" {
 		return true // arm reports the reason
 	}
-	rules := autopilot.Rules(c.Spec, c.Instance.VolumeGB)
-	last, topic := r.controller.recall(r.key).ensured, r.controller.topicURN()
-	a := r.rap.Status.Alarms
-	if last == nil || last.at.IsZero() || last.generation != r.rap.Generation || last.topicURN != topic ||
-		len(a.Rules) != len(rules) || r.watchesAnother(*c.Instance) {
-		return true
-	}
-	return slices.ContainsFunc(rules, func(want v1alpha1.DesiredRule) bool {
-		return !slices.ContainsFunc(a.Rules, func(have v1alpha1.Rule) bool {
-			return have.Metric == want.Metric && int(have.ThresholdPercent) == want.ThresholdPercent
-		})
-	})
+	last := r.controller.recall(r.key).ensured
+	return last == nil || len(r.rap.Status.Alarms.Rules) != len(last.Rules) || r.watchesAnother(*c.Instance) ||
+		!reflect.DeepEqual(*last, r.desired(*c.Instance, last.Dimension))
 }
 
 // watchesAnother reports whether a rule watches neither the instance nor its primary node, because the Rds has
@@ -198,15 +190,11 @@ func (r *round) watchesAnother(inst autopilot.Instance) bool {
 }
 
 func (r *round) ensure(ctx context.Context, inst autopilot.Instance) (time.Duration, error) {
-	last := cmp.Or(r.controller.recall(r.key).ensured, &ensureRecord{})
-	r.setEnsured(&ensureRecord{generation: last.generation})
-	generation, topic := r.rap.Generation, r.controller.topicURN()
-	dimension := r.dimension(ctx, inst)
-	desired := v1alpha1.DesiredAlarms{
-		Namespace: r.key.Namespace, Name: r.key.Name, Recommends: r.effectiveMode() != v1alpha1.ModeAuto,
-		Recorded: r.rap.Status.Alarms, TopicURN: topic, InstanceID: inst.ID, Engine: inst.Engine, Dimension: dimension,
-		Rules: autopilot.Rules(r.rap.Spec, inst.VolumeGB), Renewed: last.generation != generation, NotBefore: r.notBefore,
-	}
+	last, generation := r.controller.recall(r.key).ensured, r.rap.Generation
+	r.setEnsured(nil)
+	desired := r.desired(inst, r.dimension(ctx, inst))
+	request := desired
+	request.Recorded, request.NotBefore = r.rap.Status.Alarms, r.notBefore
 	newRules := false
 	store := func(observed v1alpha1.Alarms, setConditions func(*v1alpha1.Status)) error {
 		differ := false
@@ -219,16 +207,19 @@ func (r *round) ensure(ctx context.Context, inst autopilot.Instance) (time.Durat
 		return err
 	}
 	// Each id is stored before the next step, because the receiver may get messages about it by then.
-	observed, restored, err := r.cloud.Ensure(ctx, desired, func(step v1alpha1.Alarms) error {
+	observed, repaired, err := r.cloud.Ensure(ctx, request, func(step v1alpha1.Alarms) error {
 		return store(step, func(*v1alpha1.Status) {})
 	})
-	for _, metric := range restored {
+	for _, metric := range repaired {
+		if last == nil || !reflect.DeepEqual(*last, desired) {
+			continue // this leader has not seen the rules as desired before, so the difference may be a change of our own
+		}
 		r.kube.Event(r.target, r.rap, autopilot.Event{Reason: eventRepaired, Action: "Ensure",
 			Note: fmt.Sprintf("The %s rule was restored. To change it, change the policy of the RdsAutopilot", metric)})
 	}
 	refused := observed.Refused != "" || errors.Is(err, v1alpha1.ErrNameTooLong)
 	if err == nil || refused {
-		r.setEnsured(&ensureRecord{r.now, generation, topic}) // everything else succeeded
+		r.setEnsured(&desired) // everything else succeeded
 	}
 	writeErr := store(observed, func(s *v1alpha1.Status) {
 		if err == nil {
