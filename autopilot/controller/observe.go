@@ -108,10 +108,9 @@ func (r *round) observe(ctx context.Context) (autopilot.Case, error) {
 		m.seen = c.Now
 	})
 	c.Instance.Replicas = slices.Clone(c.Instance.Replicas)
-	for i := range c.Instance.Replicas {
-		replica := &c.Instance.Replicas[i]
+	for i, replica := range c.Instance.Replicas {
 		claim, err := r.cloud.Claim(ctx, r.key.Namespace, r.key.Name, []string{replica.ID}, r.notBefore)
-		replica.IsManaged = claim.By != "" || err != nil // unknown is no reason for a warning
+		c.Instance.Replicas[i].IsManaged = claim.By != "" || err != nil // unknown is no reason for a warning
 	}
 	return c, nil
 }
@@ -131,13 +130,6 @@ func (r *round) smallerNamesake(instanceID string) (smallest string) {
 		}
 	})
 	return smallest
-}
-
-// follow ends the changes that were in progress and adds the alarms that are to be decided.
-func (r *round) follow(c *autopilot.Case) (record.Followed, error) {
-	followed := record.FollowUp(*c)
-	c.Status = followed.Status
-	return followed, addAlarms(c)
 }
 
 // readSizes adds the vCPUs and the memory of an instance that the cloud lists without them. Storage needs neither, so
