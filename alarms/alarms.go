@@ -64,14 +64,11 @@ type Alarms struct {
 	options   Options
 	requested []time.Time // when confirmations were requested in the last confirmationPeriod
 
-	mu          sync.Mutex
-	ineffective map[string]ineffective // by rule id
+	ineffective sync.Map // of ineffective, by rule id
 }
 
 // New returns Alarms that remember nothing.
-func New(o Options) *Alarms {
-	return &Alarms{options: o, ineffective: map[string]ineffective{}}
-}
+func New(o Options) *Alarms { return &Alarms{options: o} }
 
 func (a *Alarms) mark(namespace, name string, recommends bool) Mark {
 	return Mark{Namespace: namespace, Name: name, Cluster: a.options.ClusterID, Recommends: recommends}
@@ -102,16 +99,14 @@ func (a *Alarms) Remove(ctx context.Context, namespace, name string, notBefore t
 	return removed, nil
 }
 
-// Marked calls f for each object of this cluster that has a rule in the cloud, as of notBefore or later.
+// Marked calls f for each rule of an object of this cluster in the cloud, as of notBefore or later.
 func (a *Alarms) Marked(ctx context.Context, notBefore time.Time, f func(namespace, name string)) error {
 	listed, err := a.options.Cloud.Rules(ctx, notBefore)
 	if err != nil {
 		return fmt.Errorf("list rules: %w", err)
 	}
-	seen := map[Mark]bool{}
 	for _, r := range listed {
-		if owner, ok := markOf(r); ok && owner.Cluster == a.options.ClusterID && !seen[owner] {
-			seen[owner] = true
+		if owner, ok := markOf(r); ok && owner.Cluster == a.options.ClusterID {
 			f(owner.Namespace, owner.Name)
 		}
 	}

@@ -5,7 +5,6 @@ package alarms
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -90,15 +89,6 @@ func ownerOf(r otc.Rule, own Mark) (owner Mark, claims bool) {
 		return neighbour, true
 	}
 	return Mark{Namespace: namespace, Name: name}, ok
-}
-
-// check returns an error that wraps v1alpha1.ErrNameTooLong if namespace and name do not fit into a mark.
-func (m Mark) check() error {
-	if n := len(m.Namespace) + len(m.Name); n > partsLimit {
-		return fmt.Errorf("%w: namespace and name have %d characters together, and a rule in the cloud has room for %d. Use a shorter name",
-			v1alpha1.ErrNameTooLong, n, partsLimit)
-	}
-	return nil
 }
 
 // RuleName returns the name of the owner's rule for a metric: autopilot_<namespace>_<name>_<hash>_<metric>. It replaces

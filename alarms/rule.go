@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -14,11 +15,12 @@ import (
 )
 
 func (e *ensureRun) rule(metric v1alpha1.Metric) (v1alpha1.DesiredRule, bool) {
-	i := slices.IndexFunc(e.desired.Rules, func(r v1alpha1.DesiredRule) bool { return r.Metric == metric })
-	if i < 0 {
-		return v1alpha1.DesiredRule{}, false
+	for _, r := range e.desired.Rules {
+		if r.Metric == metric {
+			return r, true
+		}
 	}
-	return e.desired.Rules[i], true
+	return v1alpha1.DesiredRule{}, false
 }
 
 func (e *ensureRun) observedRule(desired v1alpha1.DesiredRule, there otc.Rule) v1alpha1.Rule {
@@ -107,4 +109,70 @@ func (e *ensureRun) observe(rule v1alpha1.Rule) {
 
 func (e *ensureRun) position(metric v1alpha1.Metric) int {
 	return slices.IndexFunc(e.options.Metrics, func(m Metric) bool { return m.Name == metric })
+}
+
+// The fields of a rule whose differences are handled in another way than those of the others.
+const (
+	diffEnabled     = "enabled"
+	diffFilter      = "filter"
+	diffDescription = "description"
+)
+
+// differences returns the fields in which a rule is not as desired. The filter of a rule on raw data (period 1) is
+// ignored, because each period has one datapoint.
+func differences(observed, desired otc.Rule) []string {
+	var found []string
+	for _, d := range []struct {
+		field   string
+		differs bool
+	}{
+		{"threshold", observed.Threshold != desired.Threshold},
+		{"period", observed.Period != desired.Period},
+		{"count", observed.Count != desired.Count},
+		{"repeat", observed.Repeat != desired.Repeat},
+		{"comparison", observed.Comparison != desired.Comparison},
+		{diffEnabled, observed.Enabled != desired.Enabled},
+		{"topic to notify", observed.ActionEnabled != desired.ActionEnabled ||
+			!slices.Equal(observed.AlarmActions, desired.AlarmActions) || !slices.Equal(observed.OKActions, desired.OKActions)},
+		{diffFilter, observed.Filter != desired.Filter && desired.Period != 1},
+		{"name", observed.Name != desired.Name},
+		{diffDescription, observed.Description != desired.Description},
+	} {
+		if d.differs {
+			found = append(found, d.field)
+		}
+	}
+	return found
+}
+
+// harmless reports whether a rule does its job in spite of these differences. Claims depend on its name and not on its
+// description, which a cloud may cut.
+func harmless(differences []string) bool {
+	isHarmful := func(field string) bool { return field != diffFilter && field != diffDescription }
+	return !slices.ContainsFunc(differences, isHarmful)
+}
+
+// ineffective is a repair of a rule that the cloud accepted without effect. It is kept in memory only. After a restart
+// it costs a few API calls and one repeated event.
+type ineffective struct {
+	remaining string // the fields of the rule that still differ
+	at        time.Time
+}
+
+// noteRepair stores how the cloud still differs after a repair of a rule; empty means that it took effect.
+func (a *Alarms) noteRepair(id, remaining string) {
+	if remaining == "" {
+		a.ineffective.Delete(id)
+		return
+	}
+	a.ineffective.Store(id, ineffective{remaining, a.options.Now()})
+}
+
+// ineffectiveSince returns when a repair was last tried that left this difference; the zero time means never.
+func (a *Alarms) ineffectiveSince(id, remaining string) time.Time {
+	stored, _ := a.ineffective.Load(id)
+	if last, ok := stored.(ineffective); ok && last.remaining == remaining {
+		return last.at
+	}
+	return time.Time{}
 }

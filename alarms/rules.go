@@ -23,9 +23,9 @@ const retryRewrite = 30 * time.Minute
 // an error of record. If the list of rules shows that everything is in order, it sends no request to the cloud.
 // Otherwise it lists the rules again before it changes anything.
 //
-// Ensure returns what exists as far as it is known, also with an error, and the metrics whose rules it restored because
-// somebody else had changed or deleted them. If the cloud accepts a repair without effect, it repeats the repair after
-// retryRewrite. Until then it returns an error, unless the difference is harmless.
+// Ensure returns what exists as far as it is known, also with an error, and the metrics whose recorded rule it created
+// again or wrote with effect. If the cloud accepts a repair without effect, it repeats the repair after retryRewrite.
+// Until then it returns an error, unless the difference is harmless.
 //
 // The error is one line with all failures. It wraps v1alpha1.ErrQuota, ErrRuleRefused or ErrNameTooLong if that is the
 // reason. The result's Refused has Cloud Eye's last answer of the first two kinds until a run succeeds.
@@ -38,13 +38,13 @@ func (a *Alarms) Ensure(ctx context.Context, desired v1alpha1.DesiredAlarms,
 	err := e.run(ctx)
 	if err == nil {
 		e.observed.Refused = ""
-		return *e.observed.DeepCopy(), e.restored, nil
+		return *e.observed.DeepCopy(), e.repaired, nil
 	}
 	err = oneLine{err}
 	if errors.Is(err, v1alpha1.ErrQuota) || errors.Is(err, v1alpha1.ErrRuleRefused) {
 		e.observed.Refused = err.Error()
 	}
-	return *e.observed.DeepCopy(), e.restored, err
+	return *e.observed.DeepCopy(), e.repaired, err
 }
 
 type ensureRun struct {
@@ -53,7 +53,7 @@ type ensureRun struct {
 	mark     Mark
 	observed v1alpha1.Alarms // what exists, as far as it is known
 	record   func(v1alpha1.Alarms) error
-	restored []v1alpha1.Metric
+	repaired []v1alpha1.Metric
 }
 
 // errRecord ends a run, because the receiver must know a rule before its first alarm.
@@ -66,8 +66,9 @@ func (e oneLine) Error() string { return strings.ReplaceAll(e.error.Error(), "\n
 func (e oneLine) Unwrap() error { return e.error }
 
 func (e *ensureRun) run(ctx context.Context) error {
-	if err := e.mark.check(); err != nil {
-		return err
+	if n := len(e.mark.Namespace) + len(e.mark.Name); n > partsLimit {
+		return fmt.Errorf("%w: namespace and name have %d characters together, and a rule in the cloud has room for %d. Use a shorter name",
+			v1alpha1.ErrNameTooLong, n, partsLimit)
 	}
 	if e.desired.Dimension == "" {
 		name, _, err := otc.Dimensions(e.desired.Engine)
@@ -154,7 +155,7 @@ func (e *ensureRun) removeUnwanted(ctx context.Context, listed []otc.Rule, metri
 // ensureRule ensures the rule of one metric. Metric and dimension of a rule cannot be changed, so a rule that watches
 // something else is deleted like a duplicate.
 func (e *ensureRun) ensureRule(ctx context.Context, listed []otc.Rule, desired v1alpha1.DesiredRule) error {
-	recorded, kept := e.recorded(desired.Metric), otc.Rule{}
+	kept := otc.Rule{}
 	for _, r := range e.rulesOf(listed, desired.Metric) {
 		if kept.ID == "" && sameSeries(r, e.target(desired, r)) {
 			kept = r
@@ -167,12 +168,8 @@ func (e *ensureRun) ensureRule(ctx context.Context, listed []otc.Rule, desired v
 			kept = r
 		}
 	}
-	isDeleted := recorded.AlarmID != "" && kept.ID != recorded.AlarmID && recorded.Dimension == e.desired.Dimension
 	if kept.ID == "" {
-		return e.createRule(ctx, desired, isDeleted)
-	}
-	if isDeleted { // and a duplicate takes its place
-		e.restored = append(e.restored, desired.Metric)
+		return e.createRule(ctx, desired)
 	}
 	there := e.observedRule(desired, kept)
 	there.ThresholdPercent = percent(int(kept.Threshold))
@@ -184,8 +181,7 @@ func (e *ensureRun) ensureRule(ctx context.Context, listed []otc.Rule, desired v
 	return nil
 }
 
-// createRule creates a rule. isRestored means that somebody else has deleted the recorded one.
-func (e *ensureRun) createRule(ctx context.Context, desired v1alpha1.DesiredRule, isRestored bool) (err error) {
+func (e *ensureRun) createRule(ctx context.Context, desired v1alpha1.DesiredRule) (err error) {
 	target := e.target(desired, otc.Rule{})
 	e.observe(v1alpha1.Rule{Metric: desired.Metric})
 	if target.ID, err = e.options.Cloud.CreateRule(ctx, target); err != nil {
@@ -195,8 +191,8 @@ func (e *ensureRun) createRule(ctx context.Context, desired v1alpha1.DesiredRule
 		}
 		return err
 	}
-	if isRestored {
-		e.restored = append(e.restored, desired.Metric)
+	if e.recorded(desired.Metric).AlarmID != "" {
+		e.repaired = append(e.repaired, desired.Metric)
 	}
 	e.observe(e.observedRule(desired, target))
 	if err := e.record(*e.observed.DeepCopy()); err != nil { // before its first alarm arrives
@@ -223,8 +219,8 @@ func (e *ensureRun) repairRule(ctx context.Context, desired v1alpha1.DesiredRule
 		}
 		remaining = differences(after, target)
 		e.noteRepair(kept.ID, strings.Join(remaining, ", "))
-		if len(remaining) == 0 && e.changedByOthers(desired, kept, found) {
-			e.restored = append(e.restored, desired.Metric)
+		if len(remaining) == 0 {
+			e.repaired = append(e.repaired, desired.Metric)
 		}
 	}
 	if !harmless(remaining) {
@@ -234,25 +230,13 @@ func (e *ensureRun) repairRule(ctx context.Context, desired v1alpha1.DesiredRule
 	return nil
 }
 
-// changedByOthers reports whether our own changes explain none of the differences: a new policy, a new size of the
-// volume, or a topic that did not exist when the rule was created.
-func (e *ensureRun) changedByOthers(desired v1alpha1.DesiredRule, kept otc.Rule, found []string) bool {
-	recorded := e.recorded(desired.Metric)
-	isOurs := e.desired.Renewed || recorded.AlarmID != kept.ID || int(recorded.ThresholdPercent) != desired.ThresholdPercent
-	isTopicNew := len(found) == 1 && found[0] == diffTopic && len(kept.AlarmActions) == 0
-	return !isOurs && !isTopicNew
-}
-
 // writeRule writes the fields of a rule. Cloud Eye has a separate call that enables a rule.
 func (e *ensureRun) writeRule(ctx context.Context, target otc.Rule, differences []string) error {
-	enabled := slices.Contains(differences, diffEnabled)
-	if !enabled || len(differences) > 1 {
-		if err := e.options.Cloud.ModifyRule(ctx, target.ID, target); err != nil {
+	isSwitched := slices.Contains(differences, diffEnabled)
+	if !isSwitched || len(differences) > 1 {
+		if err := e.options.Cloud.ModifyRule(ctx, target.ID, target); err != nil || !isSwitched {
 			return err
 		}
 	}
-	if enabled {
-		return e.options.Cloud.EnableRule(ctx, target.ID, target.Enabled)
-	}
-	return nil
+	return e.options.Cloud.EnableRule(ctx, target.ID, target.Enabled)
 }

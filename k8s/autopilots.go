@@ -14,10 +14,6 @@ import (
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
 
-// listPage is how many objects a list requests at a time. Reading and decoding allocate three times the size of
-// the answer, and an object may have 1.5 MB, so a page costs about 20 MB at most.
-const listPage = 4
-
 // LiveAutopilot reads the RdsAutopilot from the API server. If there is none, it returns autopilot.ErrGone, and the
 // cache has none either. An error about a missing right leaves the cache as it is.
 func (c *Cluster) LiveAutopilot(ctx context.Context, namespace, name string) (*autopilotv1.RdsAutopilot, error) {
@@ -43,46 +39,71 @@ func (c *Cluster) IsGone(ctx context.Context, namespace, name string) bool {
 	return c.IsWatched(namespace) && errors.Is(err, autopilot.ErrGone)
 }
 
-func eachPage[L metav1.ListInterface](ctx context.Context, list func(context.Context, metav1.ListOptions) (L, error),
-	f func(L)) error {
-	for opts := (metav1.ListOptions{Limit: listPage}); ; {
-		page, err := list(ctx, opts)
-		if err != nil {
-			return err
-		}
-		f(page)
-		if opts.Continue = page.GetContinue(); opts.Continue == "" {
-			return nil
-		}
-	}
-}
-
 // CreateAutopilot creates the RdsAutopilot of an Rds with the API server's defaults. It does not change an existing one.
 // It returns autopilot.ErrGone if the namespace is being deleted. A refusal is also a Warning on the Rds, because there is no
 // status that could show it.
 func (c *Cluster) CreateAutopilot(ctx context.Context, t *autopilot.Target) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	no := false
-	_, err := c.autopilotsIn(t.Namespace).Create(ctx, &autopilotv1.RdsAutopilot{
-		ObjectMeta: metav1.ObjectMeta{
-			Name:      t.Name,
-			Namespace: t.Namespace,
-			Labels:    c.labels,
-			// Both flags are false, so that deleting a database never waits for us.
-			OwnerReferences: []metav1.OwnerReference{{
-				APIVersion: otcv1.GroupVersion().String(), Kind: otcv1.Kind, Name: t.Name, UID: t.UID,
-				Controller: &no, BlockOwnerDeletion: &no,
-			}},
-		},
-	}, metav1.CreateOptions{FieldManager: self, FieldValidation: metav1.FieldValidationStrict})
+	err := c.Create(ctx, &autopilotv1.RdsAutopilot{ObjectMeta: metav1.ObjectMeta{
+		Name: t.Name, Namespace: t.Namespace,
+		// Both flags are false, so that deleting a database never waits for us.
+		OwnerReferences: []metav1.OwnerReference{{
+			APIVersion: otcv1.GroupVersion().String(), Kind: otcv1.Kind, Name: t.Name, UID: t.UID,
+			Controller: new(false), BlockOwnerDeletion: new(false),
+		}},
+	}})
 	if apierrors.IsAlreadyExists(err) {
 		return nil
 	}
-	err = wrapError(err, "create RdsAutopilot %s/%s", t.Namespace, t.Name)
 	if refusal, ok := errors.AsType[*autopilot.RefusedError](err); ok {
 		c.Event(t, nil, autopilot.Event{Warning: true, Reason: string(autopilot.ReasonRefused), Action: "Create",
 			Note: "The Kubernetes API refuses the RdsAutopilot of this database, so nothing watches it: " + refusal.Message})
 	}
 	return err
+}
+
+// Create creates an RdsAutopilot with our labels and the API server's defaults.
+func (c *Cluster) Create(ctx context.Context, a *autopilotv1.RdsAutopilot) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	a.Labels = c.labels
+	_, err := c.autopilotsIn(a.Namespace).Create(ctx, a,
+		metav1.CreateOptions{FieldManager: self, FieldValidation: metav1.FieldValidationStrict})
+	return wrapError(err, "create RdsAutopilot %s/%s", a.Namespace, a.Name)
+}
+
+// Rehearsal reads an RdsAutopilot with its annotations. It returns autopilot.ErrGone if there is none.
+func (c *Cluster) Rehearsal(ctx context.Context, namespace, name string) (*autopilotv1.RdsAutopilot, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	a, err := c.autopilotsIn(namespace).Get(ctx, name, metav1.GetOptions{})
+	return a, wrapError(err, "get RdsAutopilot %s/%s", namespace, name)
+}
+
+// DeleteRehearsal deletes an RdsAutopilot of doctor. It returns nil if the object is gone, and autopilot.ErrConflict if
+// another one has its name.
+func (c *Cluster) DeleteRehearsal(ctx context.Context, a *autopilotv1.RdsAutopilot) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	err := c.autopilotsIn(a.Namespace).Delete(ctx, a.Name,
+		metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &a.UID}})
+	if isGone(err) {
+		return nil
+	}
+	return wrapError(err, "delete RdsAutopilot %s/%s", a.Namespace, a.Name)
+}
+
+// Warnings returns the notes of the Warning events on an RdsAutopilot and on the topic of the installation.
+func (c *Cluster) Warnings(ctx context.Context, a *autopilotv1.RdsAutopilot) (notes []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	all, err := c.events.Events(a.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, wrapError(err, "list events in %s", a.Namespace)
+	}
+	for _, e := range all.Items {
+		if (e.Regarding.UID == a.UID || e.Regarding.Name == TopicConfigMap) && e.Type == "Warning" {
+			notes = append(notes, e.Note)
+		}
+	}
+	return notes, nil
 }

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/mcsps/rds-autopilot/internal/shorten"
 	autopilotv1 "github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
@@ -59,46 +60,27 @@ type object interface {
 // informers holds one informer per watched namespace, or a single one for all.
 type informers[T object] []cache.SharedIndexInformer
 
-func newCache(c *Cluster) (*Cache, error) {
+func newCache(c *Cluster) *Cache {
 	indexAutopilots := cache.Indexers{byRule: func(obj any) (ids []string, err error) {
 		for _, r := range obj.(*autopilotv1.RdsAutopilot).Status.Alarms.Rules {
 			ids = append(ids, r.AlarmID)
 		}
 		return ids, nil
 	}, byCert: func(obj any) ([]string, error) {
-		return unlessEmpty(obj.(*autopilotv1.RdsAutopilot).Status.Intake.SigningCertURL), nil
+		return []string{obj.(*autopilotv1.RdsAutopilot).Status.Intake.SigningCertURL}, nil // empty before the first message
 	}}
 	w := &Cache{refusals: c.refusals, watched: c.namespaces, own: c.own}
-	noteTopic := func(err error) { c.note(c.own, "configmaps", err) }
-	topic, err := informer(listWatch(topicClient{c.core.ConfigMaps(c.own)}, noteTopic), &corev1.ConfigMap{}, nil)
-	if err != nil {
-		return nil, err
-	}
+	topic := newInformer(c, c.own, "configmaps", topicClient{c.core.ConfigMaps(c.own)}, &corev1.ConfigMap{}, nil)
 	w.topic = append(w.topic, topic)
 	w.synced = append(w.synced, checker{topic.HasSyncedChecker(), c.own, false})
 	for _, ns := range c.namespaces {
-		noteRds := func(err error) { c.note(ns, otcv1.Resource, err) }
-		rds, err := informer(listWatch(c.rdsIn(ns), noteRds), &otcv1.Rds{}, nil)
-		if err != nil {
-			return nil, err
-		}
-		noteAutopilots := func(err error) { c.note(ns, autopilotv1.Resource, err) }
-		autopilots, err := informer(listWatch(c.autopilotsIn(ns), noteAutopilots), &autopilotv1.RdsAutopilot{}, indexAutopilots)
-		if err != nil {
-			return nil, err
-		}
+		rds := newInformer(c, ns, otcv1.Resource, c.rdsIn(ns), &otcv1.Rds{}, nil)
+		autopilots := newInformer(c, ns, autopilotv1.Resource, c.autopilotsIn(ns), &autopilotv1.RdsAutopilot{}, indexAutopilots)
 		w.rds = append(w.rds, rds)
 		w.autopilots = append(w.autopilots, autopilots)
 		w.synced = append(w.synced, checker{autopilots.HasSyncedChecker(), ns, false}, checker{rds.HasSyncedChecker(), ns, true})
 	}
-	return w, nil
-}
-
-func unlessEmpty(value string) []string {
-	if value == "" {
-		return nil
-	}
-	return []string{value}
+	return w
 }
 
 type list interface {
@@ -117,50 +99,57 @@ type listsFirst struct{}
 
 func (listsFirst) IsWatchListSemanticsUnSupported() bool { return true }
 
-// listWatch calls note with the result of every list and with that of the start of every watch. It lists page by page
-// and trims each page. The API server would ignore a limit for the version that the library requests.
-func listWatch[L list](client lister[L], note func(error)) cache.ListerWatcher {
-	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+// listPage is how many objects a list requests at a time. Reading and decoding allocate three times the size of
+// the answer, and an object may have 1.5 MB, so a page costs about 20 MB at most.
+const listPage = 4
+
+// listAll lists page by page and trims each page. The API server would ignore a limit for the version that the library
+// requests.
+func listAll[L list](ctx context.Context, client lister[L]) (*metainternalversion.List, error) {
+	all := &metainternalversion.List{}
+	for opts := (metav1.ListOptions{Limit: listPage}); ; {
+		ofPage, cancel := context.WithTimeout(ctx, requestTimeout)
+		page, err := client.List(ofPage, opts)
+		cancel()
+		if err != nil {
+			return all, err
+		}
+		all.ResourceVersion = page.GetResourceVersion()
+		_ = meta.EachListItem(page, func(o runtime.Object) error { // returns the error of the function, which has none
+			_, _ = transform(o)
+			all.Items = append(all.Items, o)
+			return nil
+		})
+		if opts.Continue = page.GetContinue(); opts.Continue == "" {
+			return all, nil
+		}
+	}
+}
+
+// newInformer returns an informer that notes the result of every list, and of the start of every watch.
+func newInformer[L list](c *Cluster, namespace, resource string, client lister[L], example runtime.Object,
+	indexers cache.Indexers) cache.SharedIndexInformer {
+	lw := cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
-			list := func(ctx context.Context, opts metav1.ListOptions) (L, error) {
-				ctx, cancel := context.WithTimeout(ctx, requestTimeout) // one page
-				defer cancel()
-				return client.List(ctx, opts)
-			}
-			all := &metainternalversion.List{}
-			err := eachPage(ctx, list, func(page L) {
-				all.ResourceVersion = page.GetResourceVersion()
-				_ = meta.EachListItem(page, func(o runtime.Object) error { // returns the error of the function, which has none
-					_, _ = transform(o) // of our own kinds
-					all.Items = append(all.Items, o)
-					return nil
-				})
-			})
-			note(err)
+			all, err := listAll(ctx, client)
+			c.note(namespace, resource, err)
 			return all, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
 			w, err := client.Watch(ctx, opts) // the reflector sets a timeout
-			note(err)
+			c.note(namespace, resource, err)
 			return w, err
 		},
 	}, listsFirst{})
-}
-
-func informer(lw cache.ListerWatcher, example runtime.Object,
-	indexers cache.Indexers) (cache.SharedIndexInformer, error) {
 	// No resync, because the controller's sweep checks every database.
 	inf := cache.NewSharedIndexInformerWithOptions(lw, example, cache.SharedIndexInformerOptions{Indexers: indexers})
-	err := errors.Join(inf.SetTransform(transform), inf.SetWatchErrorHandlerWithContext(
-		func(ctx context.Context, r *cache.Reflector, err error) {
-			if !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) { // refusals logs these once
-				cache.DefaultWatchErrorHandler(ctx, r, err)
-			}
-		}))
-	if err != nil {
-		return nil, fmt.Errorf("set up a watch: %w", err)
-	}
-	return inf, nil
+	_ = inf.SetTransform(transform) // like the next call, it fails only for an informer that runs
+	_ = inf.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
+		if !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) { // refusals logs these once
+			cache.DefaultWatchErrorHandler(ctx, r, err)
+		}
+	})
+	return inf
 }
 
 func (k informers[T]) run(ctx context.Context) {
@@ -288,8 +277,9 @@ func (w *Cache) ByRule(alarmID string) []*autopilotv1.RdsAutopilot {
 // and whether one was signed with any certificate.
 func (w *Cache) SignedBefore(certURL string) (that, some bool) {
 	for _, inf := range w.autopilots {
-		urls := inf.GetIndexer().ListIndexFuncValues(byCert) // a cluster has one or two of them
-		that, some = that || slices.Contains(urls, certURL), some || len(urls) > 0
+		for _, url := range inf.GetIndexer().ListIndexFuncValues(byCert) { // a cluster has one or two of them
+			that, some = that || url == certURL, some || url != ""
+		}
 	}
 	return that, some
 }
@@ -299,4 +289,54 @@ func (w *Cache) OnAutopilot(f func(old, new *autopilotv1.RdsAutopilot)) error {
 	synced, err := addHandler(w.autopilots, w.watched, f)
 	w.synced = append(w.synced, synced...)
 	return err
+}
+
+// maxID is longer than any id or flavor of the cloud. The schema of the Rds has no limit, and whoever may write one
+// namespace must not be able to end the process by its memory.
+const maxID = 128
+
+// trim drops the metadata that the service does not read. It lists the fields that stay, because kubectl copies the
+// whole Rds into an annotation, passwords included, and other tools may copy it elsewhere.
+func trim(m *metav1.ObjectMeta) {
+	*m = metav1.ObjectMeta{
+		Name:              m.Name,
+		Namespace:         m.Namespace,
+		UID:               m.UID,
+		ResourceVersion:   m.ResourceVersion,
+		Generation:        m.Generation,
+		CreationTimestamp: m.CreationTimestamp,
+		DeletionTimestamp: m.DeletionTimestamp,
+	}
+}
+
+func trimRds(rds *otcv1.Rds) {
+	trim(&rds.ObjectMeta)
+	rds.Spec.Endpoint, rds.Spec.FlavorRef = shorten.To(rds.Spec.Endpoint, maxID), shorten.To(rds.Spec.FlavorRef, maxID)
+	rds.Unreadable = shorten.To(rds.Unreadable, maxID)
+	rds.Status = otcv1.Status{ID: shorten.To(rds.Status.ID, maxID)}
+}
+
+// trimAutopilot keeps spec and status: the schema limits the spec, and only the service may write the status. The owner
+// shows whether a deleted object was garbage of a former Rds.
+func trimAutopilot(a *autopilotv1.RdsAutopilot) {
+	owners := a.OwnerReferences
+	trim(&a.ObjectMeta)
+	for _, o := range owners {
+		if o.Kind == otcv1.Kind {
+			a.OwnerReferences = []metav1.OwnerReference{{Kind: o.Kind, UID: o.UID}}
+		}
+	}
+}
+
+// transform trims the objects of our kinds.
+func transform(obj any) (any, error) {
+	switch o := obj.(type) {
+	case *otcv1.Rds:
+		trimRds(o)
+	case *autopilotv1.RdsAutopilot:
+		trimAutopilot(o)
+	case *corev1.ConfigMap: // that of the topic
+		trim(&o.ObjectMeta)
+	}
+	return obj, nil
 }

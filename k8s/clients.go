@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package k8s connects the service to the Kubernetes API. It has clients and caches for the operator's Rds and for
-// RdsAutopilot, the few writes that the service makes, events, the leader's lease, and the hold of helm uninstall.
+// RdsAutopilot, the few writes that the service makes, events, and the leader's lease.
 //
 // It guarantees:
 //
@@ -30,6 +30,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -41,6 +42,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 
+	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/internal/shorten"
 	autopilotv1 "github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
@@ -85,6 +88,7 @@ type Cluster struct {
 	ownAPI     rest.Interface
 	codec      runtime.ParameterCodec
 	core       corev1client.CoreV1Interface
+	events     eventsv1client.EventsV1Interface
 	namespaces []string
 	system     string // Options.SystemNamespace
 	own        string // Options.Own
@@ -113,8 +117,9 @@ func Connect(ctx context.Context, cfg *rest.Config, opts Options) (*Cluster, err
 		return nil, fmt.Errorf("configure the Kubernetes client: %w", err)
 	}
 
-	scheme, err := newScheme()
-	if err != nil {
+	scheme := runtime.NewScheme()
+	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
+	if err := errors.Join(otcv1.AddToScheme(scheme), autopilotv1.AddToScheme(scheme)); err != nil {
 		return nil, fmt.Errorf("register API types: %w", err)
 	}
 	c := &Cluster{
@@ -139,25 +144,16 @@ func Connect(ctx context.Context, cfg *rest.Config, opts Options) (*Cluster, err
 	}
 	// The library sends events without a deadline, so this client has one.
 	limited := &http.Client{Transport: client.Transport, Timeout: requestTimeout}
-	eventsClient, err := eventsv1client.NewForConfigAndClient(cfg, limited)
-	if err != nil {
+	if c.events, err = eventsv1client.NewForConfigAndClient(cfg, limited); err != nil {
 		return nil, fmt.Errorf("configure the client for events: %w", err)
 	}
 	if err := c.checkAccess(ctx); err != nil {
 		return nil, err
 	}
-	c.broadcaster = events.NewBroadcaster(&events.EventSinkImpl{Interface: eventsClient})
+	c.broadcaster = events.NewBroadcaster(&events.EventSinkImpl{Interface: c.events})
 	c.recorder = c.broadcaster.NewRecorder(scheme, self)
-	if c.Cache, err = newCache(c); err != nil {
-		return nil, err
-	}
+	c.Cache = newCache(c)
 	return c, nil
-}
-
-func newScheme() (*runtime.Scheme, error) {
-	scheme := runtime.NewScheme()
-	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
-	return scheme, errors.Join(otcv1.AddToScheme(scheme), autopilotv1.AddToScheme(scheme))
 }
 
 func restClient(cfg *rest.Config, client *http.Client, scheme *runtime.Scheme,
@@ -257,4 +253,36 @@ func (c *Cluster) Run(ctx context.Context) error {
 	c.rds.run(ctx)
 	running.Wait()
 	return nil
+}
+
+// maxNote is 1024 bytes because the API server refuses an event with a longer note.
+const maxNote = 1024
+
+// Event emits an event on the Rds and one on the RdsAutopilot. Either may be nil. It does not wait and returns no
+// error, because log and status have the same information. The library sends nothing before Run. It merges events
+// that differ only in their note within six minutes into one with a count and the first note.
+func (c *Cluster) Event(t *autopilot.Target, a *autopilotv1.RdsAutopilot, e autopilot.Event) {
+	if t != nil && !t.NoRds {
+		c.event(corev1.ObjectReference{
+			APIVersion: otcv1.GroupVersion().String(), Kind: otcv1.Kind, Namespace: t.Namespace, Name: t.Name, UID: t.UID,
+			ResourceVersion: t.ResourceVersion,
+		}, e)
+	}
+	if a != nil {
+		c.event(corev1.ObjectReference{
+			APIVersion: autopilotv1.GroupVersion().String(), Kind: autopilotv1.Kind, Namespace: a.Namespace, Name: a.Name,
+			UID: a.UID, ResourceVersion: a.ResourceVersion,
+		}, e)
+	}
+}
+
+func (c *Cluster) event(regarding corev1.ObjectReference, e autopilot.Event) {
+	kind := corev1.EventTypeNormal
+	if e.Warning {
+		kind = corev1.EventTypeWarning
+	}
+	if !e.Change { // without the version, the library merges equal events; changes must stay separate
+		regarding.ResourceVersion = ""
+	}
+	c.recorder.Eventf(&regarding, nil, kind, e.Reason, e.Action, "%s", shorten.To(e.Note, maxNote))
 }

@@ -117,7 +117,7 @@ func TestRdsAreWatchedOnceTheyHaveADefinition(t *testing.T) {
 		run(t, c)
 		named := &autopilotv1.RdsAutopilot{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "named"}}
 		named.Spec.InstanceID = "an-instance"
-		if err := c.CreateRehearsal(t.Context(), named); err != nil {
+		if err := c.Create(t.Context(), named); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Hour)

@@ -69,17 +69,11 @@ func (w *Cache) EachTarget(f func(*autopilot.Target)) {
 		}
 	})
 	w.autopilots.each(func(a *autopilotv1.RdsAutopilot) {
-		if t := w.withoutRds(a); t != nil {
+		_, hasRds := w.rds.get(a.Namespace, a.Name)
+		if t := TargetNamedBy(a); t != nil && !hasRds {
 			f(t)
 		}
 	})
-}
-
-func (w *Cache) withoutRds(a *autopilotv1.RdsAutopilot) *autopilot.Target {
-	if _, has := w.rds.get(a.Namespace, a.Name); has {
-		return nil
-	}
-	return TargetNamedBy(a)
 }
 
 // OnTarget registers f for every Rds that is added (old is nil), changed or deleted (new is nil). The cache may be

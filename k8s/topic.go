@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -41,15 +42,13 @@ type topicClient struct {
 	corev1client.ConfigMapInterface
 }
 
-const topicSelector = "metadata.name=" + TopicConfigMap
-
 func (t topicClient) List(ctx context.Context, opts metav1.ListOptions) (*corev1.ConfigMapList, error) {
-	opts.FieldSelector = topicSelector
+	opts.FieldSelector = "metadata.name=" + TopicConfigMap
 	return t.ConfigMapInterface.List(ctx, opts)
 }
 
 func (t topicClient) Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
-	opts.FieldSelector = topicSelector
+	opts.FieldSelector = "metadata.name=" + TopicConfigMap
 	return t.ConfigMapInterface.Watch(ctx, opts)
 }
 
@@ -143,10 +142,5 @@ func (c *Cluster) TopicEvent(e autopilot.Event) {
 
 // IsWatched reports whether this installation watches a namespace.
 func (c *Cluster) IsWatched(namespace string) bool {
-	for _, ns := range c.namespaces {
-		if ns == namespace || ns == metav1.NamespaceAll {
-			return true
-		}
-	}
-	return false
+	return c.namespaces[0] == metav1.NamespaceAll || slices.Contains(c.namespaces, namespace)
 }

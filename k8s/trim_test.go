@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/tools/cache"
 
 	autopilotv1 "github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
@@ -85,7 +84,7 @@ func TestPageOfLargeObjectsCostsAtMost20MB(t *testing.T) {
 	for range 2 {
 		pages = 0
 		goruntime.ReadMemStats(&before)
-		all, err = cache.ToListerWithContext(listWatch(c.rdsIn(""), func(error) {})).ListWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "0"})
+		all, err = listAll(t.Context(), c.rdsIn(""))
 		goruntime.ReadMemStats(&after)
 	}
 	items, listErr := meta.ExtractList(all)

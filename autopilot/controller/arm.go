@@ -3,10 +3,10 @@
 package controller
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/autopilot/decide"
 	"github.com/mcsps/rds-autopilot/autopilot/record"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
@@ -23,14 +24,6 @@ const (
 	eventArmed    = "Armed"
 	eventRepaired = "Repaired"
 )
-
-// ensureRecord describes the last successful Ensure of a database. It is kept in memory only: after a restart, Ensure
-// runs once more.
-type ensureRecord struct {
-	at         time.Time // zero if Ensure has failed since
-	generation int64     // of the policy
-	topicURN   string
-}
 
 // arm makes the alarm rules of one database fit the policy and the size of the volume, or removes them if autopilot is
 // off or the database is gone. It sets the conditions Armed and Ready, and returns when to check again.
@@ -103,7 +96,7 @@ func (c *Controller) arm(ctx context.Context, key Key) (requeueAfter time.Durati
 	if !r.isSweep && !r.armingDue(cs) {
 		return 0, r.update(ctx, func(s *v1alpha1.Status) { r.setArmed(s, record.LastCheckFailed(*s)) })
 	}
-	return r.ensure(ctx, *inst)
+	return 0, r.ensure(ctx, *inst)
 }
 
 // readMissingTarget reads the Rds from the API server if the cache has none. The watch of the Rds may be behind that of
@@ -164,8 +157,17 @@ func (r *round) setArmed(s *v1alpha1.Status, readFailed bool) {
 	record.SetReady(s, readFailed, r.rap.Generation, r.now)
 }
 
-func (r *round) setEnsured(record *ensureRecord) {
-	r.controller.remember(r.key, func(m *memory) { m.ensured, m.cleared = record, time.Time{} })
+func (r *round) setEnsured(desired *v1alpha1.DesiredAlarms) {
+	r.controller.remember(r.key, func(m *memory) { m.ensured, m.cleared = desired, time.Time{} })
+}
+
+// desired returns the rules that this database should have. dimension is empty for that of the instance.
+func (r *round) desired(inst autopilot.Instance, dimension string) v1alpha1.DesiredAlarms {
+	return v1alpha1.DesiredAlarms{
+		Namespace: r.key.Namespace, Name: r.key.Name, Recommends: r.effectiveMode() != v1alpha1.ModeAuto,
+		TopicURN: r.controller.topicURN(), InstanceID: inst.ID, Engine: inst.Engine, Dimension: dimension,
+		Rules: autopilot.Rules(r.rap.Spec, inst.VolumeGB),
+	}
 }
 
 // armingDue reports whether arm has to call Ensure. Every message starts a round, so not every round may list the
@@ -174,18 +176,9 @@ func (r *round) armingDue(c autopilot.Case) bool {
 	if c.Instance == nil || c.Claim.By != "" {
 		return true // arm reports the reason
 	}
-	rules := autopilot.Rules(c.Spec, c.Instance.VolumeGB)
-	last, topic := r.controller.recall(r.key).ensured, r.controller.topicURN()
-	a := r.rap.Status.Alarms
-	if last == nil || last.at.IsZero() || last.generation != r.rap.Generation || last.topicURN != topic ||
-		len(a.Rules) != len(rules) || r.watchesAnother(*c.Instance) {
-		return true
-	}
-	return slices.ContainsFunc(rules, func(want v1alpha1.DesiredRule) bool {
-		return !slices.ContainsFunc(a.Rules, func(have v1alpha1.Rule) bool {
-			return have.Metric == want.Metric && int(have.ThresholdPercent) == want.ThresholdPercent
-		})
-	})
+	last := r.controller.recall(r.key).ensured
+	return last == nil || len(r.rap.Status.Alarms.Rules) != len(last.Rules) || r.watchesAnother(*c.Instance) ||
+		!reflect.DeepEqual(*last, r.desired(*c.Instance, last.Dimension))
 }
 
 // watchesAnother reports whether a rule watches neither the instance nor its primary node, because the Rds has
@@ -197,16 +190,12 @@ func (r *round) watchesAnother(inst autopilot.Instance) bool {
 	})
 }
 
-func (r *round) ensure(ctx context.Context, inst autopilot.Instance) (time.Duration, error) {
-	last := cmp.Or(r.controller.recall(r.key).ensured, &ensureRecord{})
-	r.setEnsured(&ensureRecord{generation: last.generation})
-	generation, topic := r.rap.Generation, r.controller.topicURN()
-	dimension := r.dimension(ctx, inst)
-	desired := v1alpha1.DesiredAlarms{
-		Namespace: r.key.Namespace, Name: r.key.Name, Recommends: r.effectiveMode() != v1alpha1.ModeAuto,
-		Recorded: r.rap.Status.Alarms, TopicURN: topic, InstanceID: inst.ID, Engine: inst.Engine, Dimension: dimension,
-		Rules: autopilot.Rules(r.rap.Spec, inst.VolumeGB), Renewed: last.generation != generation, NotBefore: r.notBefore,
-	}
+func (r *round) ensure(ctx context.Context, inst autopilot.Instance) error {
+	last, generation := r.controller.recall(r.key).ensured, r.rap.Generation
+	r.setEnsured(nil)
+	desired := r.desired(inst, r.dimension(ctx, inst))
+	request := desired
+	request.Recorded, request.NotBefore = r.rap.Status.Alarms, r.notBefore
 	newRules := false
 	store := func(observed v1alpha1.Alarms, setConditions func(*v1alpha1.Status)) error {
 		differ := false
@@ -219,16 +208,19 @@ func (r *round) ensure(ctx context.Context, inst autopilot.Instance) (time.Durat
 		return err
 	}
 	// Each id is stored before the next step, because the receiver may get messages about it by then.
-	observed, restored, err := r.cloud.Ensure(ctx, desired, func(step v1alpha1.Alarms) error {
+	observed, repaired, err := r.cloud.Ensure(ctx, request, func(step v1alpha1.Alarms) error {
 		return store(step, func(*v1alpha1.Status) {})
 	})
-	for _, metric := range restored {
+	for _, metric := range repaired {
+		if last == nil || !reflect.DeepEqual(*last, desired) {
+			continue // this leader has not seen the rules as desired before, so the difference may be a change of our own
+		}
 		r.kube.Event(r.target, r.rap, autopilot.Event{Reason: eventRepaired, Action: "Ensure",
 			Note: fmt.Sprintf("The %s rule was restored. To change it, change the policy of the RdsAutopilot", metric)})
 	}
 	refused := observed.Refused != "" || errors.Is(err, v1alpha1.ErrNameTooLong)
 	if err == nil || refused {
-		r.setEnsured(&ensureRecord{r.now, generation, topic}) // everything else succeeded
+		r.setEnsured(&desired) // everything else succeeded
 	}
 	writeErr := store(observed, func(s *v1alpha1.Status) {
 		if err == nil {
@@ -240,19 +232,19 @@ func (r *round) ensure(ctx context.Context, inst autopilot.Instance) (time.Durat
 		record.SetReady(s, record.LastCheckFailed(*s), generation, r.now)
 	})
 	if writeErr != nil {
-		return 0, errors.Join(err, writeErr)
+		return errors.Join(err, writeErr)
 	}
 	if newRules {
 		r.controller.enqueue(r.key) // an alarm of a new rule may be in force already
 	}
-	switch {
-	case refused: // the sweep tries again
+	if refused { // the sweep tries again
 		r.log.Warn("not armed", zap.Error(err))
-		return 0, nil
-	case err != nil:
-		return 0, fmt.Errorf("arm: %w", err)
+		return nil
 	}
-	return 0, nil
+	if err != nil {
+		return fmt.Errorf("arm: %w", err)
+	}
+	return nil
 }
 
 // readArmed reads the RdsAutopilot from the API server. The cache may lack what the last arming has stored: Ensure
@@ -286,4 +278,110 @@ func armingReason(err error) string {
 		return autopilot.NameTooLong
 	}
 	return autopilot.CloudUnreachable
+}
+
+func (r *round) disarm(ctx context.Context, off autopilot.Off) error {
+	reason, message := string(off.Reason), off.Message
+	removed, err := r.removeRules(ctx, r.confirmOff)
+	if errors.Is(err, autopilot.ErrConflict) {
+		return err
+	}
+	if err != nil {
+		return errors.Join(err, r.storeOff(ctx, r.rap.Status.Alarms, autopilot.CloudUnreachable,
+			fmt.Sprintf("%s, but the alarm rules cannot be removed yet: %v", message, err)))
+	}
+	isHeld := (off.Reason == autopilot.ReasonNotAllowed || off.Reason == autopilot.ReasonPolicyInvalid) && r.isNews(message)
+	hadRules := removed > 0 || len(r.rap.Status.Alarms.Rules) > 0
+	if err := r.storeOff(ctx, v1alpha1.Alarms{}, reason, message); err != nil {
+		return err
+	}
+	if hadRules {
+		r.kube.Event(r.target, r.rap, autopilot.Event{Reason: eventDisarmed, Action: "Remove",
+			Note: message + ". Its alarm rules were removed"})
+	}
+	if isHeld {
+		r.warnHeld(reason, message)
+	}
+	return nil
+}
+
+// removeRules removes all rules that bear the mark of the object, and returns how many they were. Before the first one
+// it calls confirm. Once it has succeeded, it lists the rules again only for a sweep, and ignores lists that may still
+// show the removed rules.
+func (r *round) removeRules(ctx context.Context, confirm func(context.Context) error) (removed int, err error) {
+	notBefore := r.notBefore
+	if cleared := r.controller.recall(r.key).cleared; !cleared.IsZero() {
+		if !r.isSweep {
+			return 0, nil
+		}
+		if cleared.After(notBefore) {
+			notBefore = cleared
+		}
+	}
+	removed, err = r.cloud.Remove(ctx, r.key.Namespace, r.key.Name, notBefore, confirm)
+	if removed > 0 {
+		r.log.Info("alarm rules removed", zap.Int("rules", removed))
+		r.controller.checkTopic()
+	}
+	switch {
+	case err == nil:
+		r.controller.remember(r.key, func(m *memory) { m.ensured, m.cleared = nil, r.options.Now() })
+	case !errors.Is(err, autopilot.ErrConflict):
+		err = fmt.Errorf("remove the alarm rules: %w", err)
+	}
+	return removed, err
+}
+
+// confirmOff reads the object from the API server. It returns autopilot.ErrConflict if its autopilot is on after all,
+// because the cache may be old.
+func (r *round) confirmOff(ctx context.Context) error {
+	live, err := r.kube.LiveAutopilot(ctx, r.key.Namespace, r.key.Name)
+	if errors.Is(err, autopilot.ErrGone) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read the RdsAutopilot: %w", err)
+	}
+	check := *r
+	check.rap = live
+	if err := check.readTarget(ctx); errors.Is(err, autopilot.ErrGone) {
+		check.target = nil
+	} else if err != nil {
+		return err
+	}
+	if off := check.off(); off == (autopilot.Off{}) {
+		return fmt.Errorf("autopilot is on: %w", autopilot.ErrConflict)
+	}
+	return nil
+}
+
+// storeOff stores that autopilot is off and which alarm objects remain in the cloud. An alarm that is in force gets a
+// last decision, because nobody checks it any more.
+func (r *round) storeOff(ctx context.Context, left v1alpha1.Alarms, reason, message string) error {
+	var news []autopilot.Decision
+	err := r.update(ctx, func(s *v1alpha1.Status) {
+		news = record.Decisions(s, r.lastDecisions(*s), r.now)
+		s.Alarms = left
+		record.ClearOn(autopilot.Case{Now: r.now}, s)
+		s.ObservedGeneration, s.EffectiveMode = r.rap.Generation, r.effectiveMode()
+		record.SetOff(s, reason, message, r.rap.Generation, r.now)
+	})
+	if err == nil {
+		r.emitDecisions(news)
+	}
+	return err
+}
+
+func (r *round) lastDecisions(s v1alpha1.Status) []autopilot.Decision {
+	c := autopilot.Case{Now: r.now, Spec: r.rap.Spec, Generation: r.rap.Generation, Off: r.off(), Status: s}
+	for _, rule := range s.Alarms.Rules {
+		if rule.State == v1alpha1.StateAlarm && rule.StateTime != nil {
+			c.Alarms = append(c.Alarms, autopilot.Alarm{
+				Metric: rule.Metric, State: rule.State, StateTime: rule.StateTime.Time, Signal: autopilot.SignalFor(s.Intake, rule),
+			})
+		}
+	}
+	// Autopilot is off, so no guard asks for more.
+	known := func(context.Context, *autopilot.Case, autopilot.Fact) error { return nil }
+	return decide.Walk(context.Background(), &c, known).Decisions
 }

@@ -144,10 +144,7 @@ func (r *round) alarmStates(ctx context.Context) (map[string]autopilot.AlarmStat
 	newest := r.notBefore
 	for _, rule := range r.rap.Status.Alarms.Rules {
 		s := autopilot.SignalFor(r.rap.Status.Intake, rule)
-		if s == nil || s.State == states[rule.AlarmID].State {
-			continue
-		}
-		if s.ReceivedTime.After(newest) {
+		if s != nil && s.State != states[rule.AlarmID].State && s.ReceivedTime.After(newest) {
 			newest = s.ReceivedTime.Time
 		}
 	}

@@ -108,10 +108,9 @@ func (r *round) observe(ctx context.Context) (autopilot.Case, error) {
 		m.seen = c.Now
 	})
 	c.Instance.Replicas = slices.Clone(c.Instance.Replicas)
-	for i := range c.Instance.Replicas {
-		replica := &c.Instance.Replicas[i]
+	for i, replica := range c.Instance.Replicas {
 		claim, err := r.cloud.Claim(ctx, r.key.Namespace, r.key.Name, []string{replica.ID}, r.notBefore)
-		replica.IsManaged = claim.By != "" || err != nil // unknown is no reason for a warning
+		c.Instance.Replicas[i].IsManaged = claim.By != "" || err != nil // unknown is no reason for a warning
 	}
 	return c, nil
 }

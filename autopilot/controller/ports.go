@@ -86,15 +86,15 @@ type Cloud interface {
 	ReconcileTopic(ctx context.Context, wanted bool, read func(context.Context) (v1alpha1.Topic, error),
 		write func(context.Context, v1alpha1.Topic) error) (v1alpha1.Topic, error)
 	// Ensure makes the alarm rules of a database equal to the desired ones. It calls record after each new rule. observed
-	// is what exists afterwards, as far as known, also if there is an error. restored are the metrics whose rules somebody
-	// else had changed or deleted. The error is one line with the cloud's own text. It wraps v1alpha1.ErrQuota,
+	// is what exists afterwards, as far as known, also if there is an error. repaired are the metrics whose recorded rule it
+	// created again or wrote with effect. The error is one line with the cloud's own text. It wraps v1alpha1.ErrQuota,
 	// ErrRuleRefused or ErrNameTooLong if that is the reason.
 	Ensure(ctx context.Context, desired v1alpha1.DesiredAlarms, record func(v1alpha1.Alarms) error,
-	) (observed v1alpha1.Alarms, restored []v1alpha1.Metric, err error)
+	) (observed v1alpha1.Alarms, repaired []v1alpha1.Metric, err error)
 	// Remove deletes the alarm rules that bear the mark of an object, as the list shows them at notBefore or later, and
 	// returns how many they were. It calls confirm before it deletes the first one, and stops at its error.
 	Remove(ctx context.Context, namespace, name string, notBefore time.Time, confirm func(context.Context) error) (int, error)
-	// Marked calls f for each object of this cluster that has a rule in the cloud, as of notBefore or later.
+	// Marked calls f for each rule of an object of this cluster in the cloud, as of notBefore or later.
 	Marked(ctx context.Context, notBefore time.Time, f func(namespace, name string)) error
 }
 

@@ -3,6 +3,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -92,30 +93,19 @@ func (r *round) requeueAfter(soonest time.Duration) time.Duration {
 	if !busy && !change.AnyPending(r.rap.Status.Changes) {
 		return soonest
 	}
-	if soonest > 0 {
-		return min(soonest, r.options.Recheck)
-	}
-	return r.options.Recheck
+	return min(cmp.Or(soonest, r.options.Recheck), r.options.Recheck)
 }
 
 // warnOtherScalers emits one event if the operator's own autopilot is on, which anybody can trigger.
 func (r *round) warnOtherScalers() {
-	if !r.target.OperatorAutopilot || !r.setWarned() {
+	if !r.target.OperatorAutopilot || r.controller.recall(r.key).warned == r.target.UID {
 		return
 	}
+	r.controller.remember(r.key, func(m *memory) { m.warned = r.target.UID })
 	r.kube.Event(r.target, r.rap, autopilot.Event{
 		Warning: true, Reason: eventOperator, Action: eventObserve,
 		Note: "spec.endpoint is set, so the operator's own autopilot is on as well. It acts on unverified messages. Clear spec.endpoint",
 	})
-}
-
-// setWarned records the event about the operator's autopilot, and reports whether it is the first.
-func (r *round) setWarned() (first bool) {
-	r.controller.remember(r.key, func(m *memory) {
-		first = m.warned != r.target.UID
-		m.warned = r.target.UID
-	})
-	return first
 }
 
 func (r *round) emitEnded(ended []v1alpha1.Change) {

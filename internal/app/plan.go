@@ -83,8 +83,7 @@ func (p *planner) observe(ctx context.Context, t *autopilot.Target) (*decide.Pla
 		return nil, err
 	}
 	observer := controller.Observer{
-		Instances: p.cloud, Mode: p.options.Mode, Recheck: p.options.Recheck, Now: p.options.Now,
-		Claims: p.claims,
+		Instances: p.cloud, Claims: p.claims, Mode: p.options.Mode, Recheck: p.options.Recheck, Now: p.options.Now,
 	}
 	c, err := observer.Observe(ctx, t, rap, p.options.Now())
 	if err != nil {
@@ -93,9 +92,13 @@ func (p *planner) observe(ctx context.Context, t *autopilot.Target) (*decide.Pla
 	if c.Claim.By == "" || p.hasNoID { // the plan supposes an alarm, so it supposes the rule as well
 		c.Claim = v1alpha1.Claim{Holds: true}
 	}
-	explicit := t.Explicit(v1alpha1.Switch{}, rap.Status.Switch)
-	c.Off = autopilot.OffFor(t, rap, explicit, p.options.Mode, p.options.Allowed)
-	read := p.facts(t).Read
+	c.Off = autopilot.OffFor(t, rap, t.Explicit(v1alpha1.Switch{}, rap.Status.Switch), p.options.Mode, p.options.Allowed)
+	read := controller.FactReader{ // the state of the alarms is supposed, and so is a place for another flavor
+		Instances: p.cloud, Evidence: p.cloud, Reserve: func() bool { return true },
+		Writer: func(ctx context.Context, kind v1alpha1.ChangeKind) (string, error) {
+			return p.kube.Writer(ctx, t, kind)
+		},
+	}.Read
 	evidence := map[v1alpha1.Metric]autopilot.Evidence{}
 	if c.Instance != nil {
 		c.Status = record.FollowUp(c).Status
@@ -117,17 +120,6 @@ func (p *planner) observe(ctx context.Context, t *autopilot.Target) (*decide.Pla
 	return &decide.Plan{
 		Case: c, Namespace: t.Namespace, Name: t.Name, Evidence: evidence, Read: read, Notes: p.notes,
 	}, nil
-}
-
-// facts returns the reader of the facts. The state of the alarms is supposed, and so is a place for another flavor.
-func (p *planner) facts(t *autopilot.Target) controller.FactReader {
-	return controller.FactReader{
-		Instances: p.cloud, Evidence: p.cloud,
-		Writer: func(ctx context.Context, kind v1alpha1.ChangeKind) (string, error) {
-			return p.kube.Writer(ctx, t, kind)
-		},
-		Reserve: func() bool { return true },
-	}
 }
 
 func (p *planner) policy(ctx context.Context, t *autopilot.Target) (*v1alpha1.RdsAutopilot, error) {

@@ -44,7 +44,7 @@ const (
 
 func (d *doctor) create(ctx context.Context) Line {
 	trigger, repeat := v1alpha1.Trigger{ThresholdPercent: 1}, int32(300)
-	if err := d.kube.CreateRehearsal(ctx, &v1alpha1.RdsAutopilot{
+	if err := d.kube.Create(ctx, &v1alpha1.RdsAutopilot{
 		ObjectMeta: metav1.ObjectMeta{Namespace: d.namespace, Name: Name, Annotations: map[string]string{Annotation: explanation}},
 		Spec: v1alpha1.Spec{
 			Mode: v1alpha1.ModeRecommend, Apply: v1alpha1.ApplyCloud, InstanceID: d.Instance,

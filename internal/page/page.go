@@ -38,7 +38,7 @@ const (
 	maxValue = 4e6
 )
 
-// Cache holds the last seen objects. The page does not modify them.
+// Cache holds the last seen objects, without managedFields. The page does not modify them.
 type Cache interface {
 	HasSynced() bool
 	Reachable() bool // reports whether the Kubernetes API answered recently
@@ -138,9 +138,9 @@ func (s *server) serveList(w http.ResponseWriter, _ *http.Request) {
 	all := []database{}
 	s.Cache.EachAutopilot(func(a *v1alpha1.RdsAutopilot) {
 		index[key{a.Namespace, a.Name}] = len(all)
-		shown := shownAutopilot(a)
+		shown := *a // it shares the rest with the cache
 		shown.Status.Decisions = newestOfEachMetric(a.Status.Decisions)
-		all = append(all, database{Namespace: a.Namespace, Name: a.Name, Autopilot: shown})
+		all = append(all, database{Namespace: a.Namespace, Name: a.Name, Autopilot: &shown})
 	})
 	s.Cache.EachTarget(func(t *autopilot.Target) {
 		i, ok := index[key{t.Namespace, t.Name}]
@@ -158,9 +158,7 @@ func (s *server) serveList(w http.ResponseWriter, _ *http.Request) {
 
 func (s *server) serveDatabase(w http.ResponseWriter, r *http.Request) {
 	d := database{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")}
-	if a, ok := s.Cache.Autopilot(d.Namespace, d.Name); ok {
-		d.Autopilot = shownAutopilot(a)
-	}
+	d.Autopilot, _ = s.Cache.Autopilot(d.Namespace, d.Name)
 	t := s.Cache.Target(d.Namespace, d.Name)
 	if t != nil {
 		d.Rds = requestedBy(t)
@@ -225,13 +223,6 @@ func possible(points []autopilot.Point) []point {
 		}
 	}
 	return kept
-}
-
-// shownAutopilot returns a copy without managedFields. It shares the rest with the cache.
-func shownAutopilot(a *v1alpha1.RdsAutopilot) *v1alpha1.RdsAutopilot {
-	shown := *a
-	shown.ManagedFields = nil
-	return &shown
 }
 
 func requestedBy(t *autopilot.Target) *requested {

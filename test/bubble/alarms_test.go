@@ -223,6 +223,10 @@ func TestTopicAndRulesAreRepairedAndAlarmsAreActedOnMeanwhile(t *testing.T) {
 		"topic deleted": {func(f *fleet) func() { f.sim.RemoveTopic(f.topic()["topicURN"]); return nil }, "", ""},
 		"subscription canceled": {func(f *fleet) func() { f.sim.Unsubscribe(f.sim.Subscriptions()[0].URN); return nil },
 			"", ""},
+		"policy changed": {func(f *fleet) func() {
+			f.patch(f.raps("default"), "db", `{"spec":{"flavor":{"alarm":{"count":2}}}}`)
+			return nil
+		}, "", ""},
 		"SMN refuses": {func(f *fleet) func() { return refuse(f, http.StatusForbidden) }, "SubscriptionRefused", ""},
 		"SMN is down": {func(f *fleet) func() { return refuse(f, http.StatusServiceUnavailable) }, "SubscriptionPending", ""},
 		"rule disabled": {func(f *fleet) func() {

@@ -34,7 +34,6 @@ type DesiredAlarms struct {
 	Engine          string // of the instance, such as MySQL
 	Dimension       string // of all rules, as name:value; empty means the dimension of the instance
 	Rules           []DesiredRule
-	Renewed         bool      // this process has not applied this policy yet, so a difference is no act of others
 	NotBefore       time.Time // ignore lists that were read before this time
 }
 
