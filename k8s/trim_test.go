@@ -96,3 +96,6 @@ func TestPageOfLargeObjectsCostsAtMost20MB(t *testing.T) {
 		t.Errorf("each of %d pages costs %d MB", pages, each/1e6)
 	}
 }
+
+// EachRds calls f with every Rds as the cache holds it.
+func (w *Cache) EachRds(f func(*otcv1.Rds)) { w.rds.each(f) }

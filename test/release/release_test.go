@@ -3,18 +3,29 @@
 package release
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
+	"maps"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	"github.com/mcsps/rds-autopilot/test/apiserver"
+	"github.com/mcsps/rds-autopilot/test/level"
+	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
 	"github.com/mcsps/rds-autopilot/test/world"
 )
 
@@ -129,4 +140,216 @@ func (r *release) environment(container corev1.Container) (env []string) {
 		env = append(env, e.Name+"="+strings.ReplaceAll(e.Value, "$(MEMORY_LIMIT_MIB)", strconv.FormatInt(limit, 10)))
 	}
 	return env
+}
+
+var worlds world.Shared
+
+// startWorld starts a world with an API server of its own, and without the service.
+func startWorld(t *testing.T) *world.World {
+	t.Helper()
+	level.Long(t)
+	apiserver.NeedReal(t)
+	return worlds.StartAlone(t, world.Options{})
+}
+
+// kubeconfigOf returns the path of a kubeconfig of a ServiceAccount.
+func kubeconfigOf(t *testing.T, w *world.World, namespace, name string) string {
+	t.Helper()
+	config, err := w.Kube.ServiceAccountConfig(world.Within(t), namespace, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kubeconfig := filepath.Join(t.TempDir(), name)
+	if err := apiserver.WriteKubeconfig(kubeconfig, config); err != nil {
+		t.Fatal(err)
+	}
+	return kubeconfig
+}
+
+// stop stops the service, and fails the test if the API server has forbidden it something.
+func stop(t *testing.T, p *world.Process) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), world.Patience)
+	defer cancel()
+	if err := p.Stop(ctx); err != nil {
+		t.Errorf("stop the service: %v", err)
+	}
+	for _, l := range p.Lines() {
+		if strings.Contains(l.Raw, "forbidden") {
+			t.Error(l.Raw)
+		}
+	}
+}
+
+// database adds a database whose volume is a quarter full.
+func database(t *testing.T, w *world.World, namespace, name string, autopilot bool) *world.DB {
+	t.Helper()
+	db, err := w.AddDatabase(world.Within(t), world.Database{
+		Namespace: namespace, Name: name, Flavor: "rds.mysql.n1.large.4", VolumeGB: 40, Workload: simcloud.Workload{UsedGB: 10}, Autopilot: autopilot,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
+// cloudObjects returns the names of all topics, subscriptions and rules in the cloud.
+func cloudObjects(w *world.World) (names []string) {
+	for _, x := range w.Cloud.Topics() {
+		names = append(names, "topic "+x.Name)
+	}
+	for _, x := range w.Cloud.Subscriptions() {
+		names = append(names, "subscription "+x.TopicURN)
+	}
+	for _, x := range w.Cloud.Rules() {
+		names = append(names, "rule "+x.Name)
+	}
+	return names
+}
+
+// waitUntil fails the test if a condition does not become true in time.
+func waitUntil(t *testing.T, what string, done func(context.Context) (bool, error)) {
+	t.Helper()
+	if err := world.Eventually(world.Within(t), what, done); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func waitArmed(t *testing.T, databases ...*world.DB) {
+	t.Helper()
+	for _, db := range databases {
+		if _, err := db.WaitAutopilot(world.Within(t), "it is armed", world.Armed); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// waitNothingLeft waits until the cloud has no topic, subscription and rule.
+func waitNothingLeft(t *testing.T, w *world.World) {
+	t.Helper()
+	waitUntil(t, "nothing is left in the cloud", func(context.Context) (bool, error) {
+		if left := cloudObjects(w); len(left) > 0 {
+			return false, fmt.Errorf("%q", left)
+		}
+		return true, nil
+	})
+}
+
+// clients returns both clients of an access.
+func clients(t *testing.T, config *rest.Config) (client *kubernetes.Clientset, objects dynamic.Interface) {
+	t.Helper()
+	client, err1 := kubernetes.NewForConfig(config)
+	objects, err2 := dynamic.NewForConfig(config)
+	if err1 != nil || err2 != nil {
+		t.Fatal(err1, err2)
+	}
+	return client, objects
+}
+
+// uids returns the uids of the definitions and of the databases, which must outlive the release.
+func (r *release) uids() map[string]string {
+	r.t.Helper()
+	uids := map[string]string{}
+	for _, resource := range []schema.GroupVersionResource{
+		{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"},
+		{Group: "otc.mcsps.de", Version: "v1alpha1", Resource: "rdss"},
+		{Group: "autopilot.otc.mcsps.de", Version: "v1alpha1", Resource: "rdsautopilots"},
+	} {
+		list, err := r.admin.Resource(resource).List(world.Within(r.t), metav1.ListOptions{})
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		for _, item := range list.Items {
+			uids[fmt.Sprintf("%s %s/%s", item.GetKind(), item.GetNamespace(), item.GetName())] = string(item.GetUID())
+		}
+	}
+	return uids
+}
+
+// removeDefinition removes the definition that a world begins with, so that Helm makes it.
+func (r *release) removeDefinition() {
+	r.t.Helper()
+	definitions := r.admin.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
+	waitUntil(r.t, "the definition is gone", func(ctx context.Context) (bool, error) {
+		err := definitions.Delete(ctx, "rdsautopilots.autopilot.otc.mcsps.de", metav1.DeleteOptions{})
+		if apierrors.IsNotFound(err) {
+			return true, nil
+		}
+		return false, err
+	})
+}
+
+// withoutTag is the chart to upgrade from for as long as no version is tagged.
+const withoutTag = "e901394c496d9fee7122a84c30c9525f76688f3c"
+
+// olderChart returns the folder with the chart of the newest tag before this version.
+func olderChart(t *testing.T) string {
+	t.Helper()
+	ref, dir := withoutTag, t.TempDir()
+	if tags := strings.Fields(run(t, command(t, nil, "git", "tag", "--no-contains", "HEAD", "--sort=-v:refname", "--list", "v*"))); len(tags) > 0 {
+		ref = tags[0]
+	}
+	run(t, command(t, nil, "bash", "-eo", "pipefail", "-c", "git archive "+ref+" deploy/chart | tar -x -C "+dir))
+	return dir + "/deploy/chart"
+}
+
+// TestInstallUpgradeOffUninstall runs the whole life of a release, from an older chart on, with the binary under the rights of the
+// chart. It is also the smoke test of make test-versions.
+func TestInstallUpgradeOffUninstall(t *testing.T) {
+	r := newRelease(t, startWorld(t))
+	w := r.w
+	r.removeDefinition()
+
+	r.helm("install", releaseName, olderChart(t), "--values", r.values)
+	byHand := database(t, w, "shop", "by-hand", false)
+	waitUntil(t, "the definition is served", func(context.Context) (bool, error) {
+		err := byHand.CreateAutopilot(world.Within(t), `{"mode":"Recommend"}`)
+		return err == nil, err
+	})
+	first := r.serve()
+	asked := database(t, w, "shop", "asked", true) // by its Rds
+	waitArmed(t, asked, byHand)
+	installed := r.uids()
+	if len(installed) != 6 || len(cloudObjects(w)) != 8 {
+		t.Fatalf("%v, and in the cloud %q", slices.Sorted(maps.Keys(installed)), cloudObjects(w))
+	}
+
+	r.helm("upgrade", releaseName, "deploy/chart", "--values", r.values)
+	second := r.serve()
+	stop(t, first)
+	waitArmed(t, asked, byHand)
+	if err := asked.SetWorkload(simcloud.Workload{UsedGB: 33}); err != nil {
+		t.Fatal(err)
+	}
+	grown, err := asked.WaitAutopilot(world.Within(t), "the growth is completed", func(a *v1alpha1.RdsAutopilot) bool {
+		return len(a.Status.Changes) > 0 && a.Status.Changes[0].State == v1alpha1.StateCompleted
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if change := grown.Status.Changes[0]; change.Kind != v1alpha1.KindVolume || asked.Instance().VolumeGB != 50 {
+		t.Errorf("%+v, and the instance has %d GB, want 50", change, asked.Instance().VolumeGB)
+	}
+	if diff := cmp.Diff(installed, r.uids()); diff != "" {
+		t.Errorf("after the upgrade (-before +after):\n%s", diff)
+	}
+	if n := len(cloudObjects(w)); n != 8 {
+		t.Errorf("after the upgrade %d things are in the cloud: %q", n, cloudObjects(w))
+	}
+
+	another := command(t, r.helmEnv(), tool(t, "helm"), "install", "another", "deploy/chart", "--namespace", releaseName, "--values", r.values)
+	if out, err := another.CombinedOutput(); err == nil || !strings.Contains(string(out), `PodDisruptionBudget "rds-autopilot"`) {
+		t.Errorf("a second release in the namespace: %v, %s", err, out)
+	}
+
+	r.helm("upgrade", releaseName, "deploy/chart", "--values", r.values, "--set-string", "mode=Off")
+	third := r.serve()
+	stop(t, second)
+	waitNothingLeft(t, w)
+	stop(t, third)
+
+	r.helm("uninstall", releaseName, "--wait")
+	if diff := cmp.Diff(installed, r.uids()); diff != "" {
+		t.Errorf("after the uninstallation (-before +after):\n%s", diff)
+	}
 }
