@@ -16,9 +16,7 @@ import (
 func document(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", path))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(text)
 }
 
@@ -51,9 +49,7 @@ func eachFile(t *testing.T, f func(name string)) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }
 
 // quoted returns the texts in backticks.

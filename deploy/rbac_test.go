@@ -29,9 +29,7 @@ const (
 func clientset(t *testing.T, config *rest.Config) *kubernetes.Clientset {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return client
 }
 
@@ -40,9 +38,7 @@ func clientset(t *testing.T, config *rest.Config) *kubernetes.Clientset {
 func rights(t *testing.T, account, namespace string) map[string]bool {
 	t.Helper()
 	config, err := shared.Cluster(t).ServiceAccountConfig(t.Context(), own, account)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	review := &authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace}}
 	answer, err := clientset(t, config).AuthorizationV1().SelfSubjectRulesReviews().Create(t.Context(), review, metav1.CreateOptions{})
 	if err != nil || answer.Status.Incomplete {

@@ -92,9 +92,7 @@ func TestIndexesFollowTheStatus(t *testing.T) {
 	eventually(t, "it is found by its new rule", func() bool { return found("al2") == 1 && found("al1") == 0 })
 
 	const cert = "https://smn.example/smn/SMN_eu-de_0f1e.pem"
-	if err := c.WriteIntake(t.Context(), a, autopilotv1.Intake{SigningCertURL: cert}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.WriteIntake(t.Context(), a, autopilotv1.Intake{SigningCertURL: cert}))
 	eventually(t, "its signing certificate is known", func() bool { that, some := c.SignedBefore(cert); return that && some })
 	for _, url := range []string{"", cert + "x"} {
 		if that, some := c.SignedBefore(url); that || !some {
@@ -109,9 +107,7 @@ func TestCallbackSeesEveryVersion(t *testing.T) {
 	k := newKube(t)
 	c := k.connect(t, k.namespace)
 	var seen calls[*autopilot.Target]
-	if err := c.OnTarget(seen.add); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.OnTarget(seen.add))
 	run(t, c)
 	k.createRds(t, c, "shop")
 	for _, patch := range []string{`{"spec":{"autopilot":null}}`, `{"spec":{"autopilot":false}}`} {
@@ -119,9 +115,7 @@ func TestCallbackSeesEveryVersion(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := k.rdss(t).Delete(t.Context(), "shop", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, k.rdss(t).Delete(t.Context(), "shop", metav1.DeleteOptions{}))
 	eventually(t, "there were four calls", func() bool { return len(seen.all()) == 4 })
 	var got []autopilotv1.SwitchValue
 	for _, pair := range seen.all() {
@@ -194,9 +188,7 @@ func TestRdsWithAFieldOfAnotherTypeIsSkippedAndNamed(t *testing.T) {
 	}
 	set(`{"volumesize":"100"}`)
 	var seen calls[*autopilot.Target]
-	if err := c.OnTarget(seen.add); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.OnTarget(seen.add))
 	run(t, c)
 	k.createRds(t, c, "shop")
 	eventually(t, "the other one is in the cache", func() bool { return c.Target(k.namespace, "shop") != nil && len(each(c.EachTarget)) == 1 })
@@ -235,9 +227,7 @@ func TestObjectThatALiveReadDoesNotFindLeavesTheCache(t *testing.T) {
 		api.set(in(http.StatusForbidden, "/rdss", "/rdsautopilots"))
 		time.Sleep(time.Hour) // until the watches have ended
 		for _, in := range []dynamic.ResourceInterface{k.rdsAutopilots(t), k.rdss(t)} {
-			if err := in.Delete(t.Context(), "orders", metav1.DeleteOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, in.Delete(t.Context(), "orders", metav1.DeleteOptions{}))
 		}
 		isCached := func() (target, rap bool) {
 			_, rap = c.Autopilot(k.namespace, "orders")
@@ -271,9 +261,7 @@ func TestTopicIsStoredForAllReplicas(t *testing.T) {
 	full := autopilotv1.Topic{URN: "urn:smn:a", SubscriptionURN: "urn:smn:a:1", URL: "https://autopilot.example.com/smn",
 		State: autopilotv1.SubscriptionPending, Message: "why", RequestedTime: &requested}
 	for _, want := range []autopilotv1.Topic{{URN: "urn:smn:a"}, full, {}} {
-		if err := leader.WriteTopic(t.Context(), want); err != nil {
-			t.Fatal(err)
-		}
+		must(t, leader.WriteTopic(t.Context(), want))
 		if got := leader.Topic(); got.URN != want.URN {
 			t.Errorf("the cache of the writer has %+v", got)
 		}

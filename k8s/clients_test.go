@@ -29,6 +29,14 @@ import (
 	autopilotv1 "github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
+// must fails the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // answers is an API server of one function. It gives answers that Kubernetes in memory does not give: none, or a page of a proxy.
 type answers func(*http.Request) (int, string)
 
@@ -123,9 +131,7 @@ func TestRequestsEndAfterTenOrFifteenSecondsWithoutAnAnswer(t *testing.T) {
 			}
 			return empty(r)
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer c.Close()
 		connected = true
 		ctx := context.Background()
@@ -157,9 +163,7 @@ func toSize(gb string) autopilotv1.Change {
 
 func TestPatchRdsReturnsAnErrorWhenTheSizeIsNotLarger(t *testing.T) {
 	c, err := connect(t, empty)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, to := range []string{"30", "40"} {
 		if _, err := c.PatchRds(t.Context(), targetOf40GB(), toSize(to)); err == nil ||
 			!strings.Contains(err.Error(), "not more than") {
@@ -180,9 +184,7 @@ func TestWriterReturnsTheFieldManagerThatWroteTheFieldLast(t *testing.T) {
 		}
 		return empty(r)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for kind, want := range map[autopilotv1.ChangeKind]string{autopilotv1.KindFlavor: "person", autopilotv1.KindVolume: ""} {
 		if got, err := c.Writer(t.Context(), targetOf40GB(), kind); err != nil || got != want {
 			t.Errorf("%s: %q, %v, want %q", kind, got, err, want)
@@ -200,9 +202,7 @@ const twoContexts = `{"apiVersion":"v1","kind":"Config","current-context":"a",
 func TestKubeconfigOfAContextIsUsedAndAnErrorNamesTheFiles(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "") // not in a pod
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "good"), []byte(twoContexts), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "good"), []byte(twoContexts), 0o600))
 	for _, tc := range []struct{ kubeconfig, env, context, want string }{
 		{"DIR/good", "", "b", "https://other.example shop <nil>"},
 		{"", "DIR/none:DIR/good", "", "https://api.example default <nil>"},

@@ -50,9 +50,7 @@ func TestPatchesTouchNothingButTheirField(t *testing.T) {
 	}
 
 	for path, value := range map[string]any{"volumesize": int64(50), "flavorref": "rds.mysql.c2.large"} {
-		if err := unstructured.SetNestedField(before.Object, value, "spec", path); err != nil {
-			t.Fatal(err)
-		}
+		must(t, unstructured.SetNestedField(before.Object, value, "spec", path))
 	}
 	for _, o := range []*unstructured.Unstructured{before, after} {
 		o.SetManagedFields(nil)
@@ -110,9 +108,7 @@ func TestClusterIDIsTheUIDOfTheSystemNamespace(t *testing.T) {
 	t.Parallel()
 	k := newKube(t)
 	object, err := k.as(t, schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).Get(t.Context(), "kube-system", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got, err := k.connect(t).ClusterID(t.Context()); err != nil || got != string(object.GetUID()) {
 		t.Errorf("got %q, %v, want the uid of kube-system, %s", got, err, object.GetUID())
 	}
@@ -129,18 +125,14 @@ func toFlavor(code string) autopilotv1.Change {
 func (k kube) stored(t *testing.T, name string) *unstructured.Unstructured {
 	t.Helper()
 	o, err := k.rdss(t).Get(t.Context(), name, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return o
 }
 
 func encoded(t *testing.T, v any) string {
 	t.Helper()
 	text, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(text)
 }
 
@@ -150,14 +142,10 @@ func TestCreatedAutopilotHasAnOwnerAndNoFinalizer(t *testing.T) {
 	c := k.connect(t)
 	k.createAutopilot(t, c, "shop")
 	object, err := k.rdsAutopilots(t).Get(t.Context(), "shop", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	a := k.live(t, c, "shop")
 	rds, err := c.LiveTarget(t.Context(), k.namespace, "shop")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	no := false
 	want := []metav1.OwnerReference{{
 		APIVersion: "otc.mcsps.de/v1alpha1", Kind: "Rds", Name: "shop", UID: rds.UID, Controller: &no, BlockOwnerDeletion: &no,
@@ -195,9 +183,7 @@ func TestLeaderAndReceiverWriteOnlyTheirPartOfTheStatus(t *testing.T) {
 		ObservedGeneration: 3, Instance: &autopilotv1.Instance{ID: "i", VolumeGB: 40, Zones: []string{"eu-de-01"}}, Intake: intake("m1"),
 	}
 	byLeader, err := c.WriteStatus(t.Context(), a, both)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := c.WriteStatus(t.Context(), a, autopilotv1.Status{}); !errors.Is(err, autopilot.ErrConflict) {
 		t.Errorf("the leader, with an old version: %v", err)
 	}
@@ -210,18 +196,14 @@ func TestLeaderAndReceiverWriteOnlyTheirPartOfTheStatus(t *testing.T) {
 	if diff := cmp.Diff(k.live(t, c, "shop"), byLeader, cmpopts.IgnoreTypes(metav1.TypeMeta{})); diff != "" {
 		t.Errorf("what WriteStatus returns (-stored +returned):\n%s", diff)
 	}
-	if err := c.WriteIntake(t.Context(), byLeader, both.Intake); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.WriteIntake(t.Context(), byLeader, both.Intake))
 	byReceiver := k.live(t, c, "shop")
 	if byReceiver.Status.ObservedGeneration != 3 || len(byReceiver.Status.Intake.Signals) != 1 {
 		t.Errorf("receiver wrote %s", encoded(t, byReceiver.Status))
 	}
 
 	byLeader, err = c.WriteStatus(t.Context(), byReceiver, autopilotv1.Status{Instance: &autopilotv1.Instance{ID: "i"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := autopilotv1.Status{Instance: &autopilotv1.Instance{ID: "i"}, Intake: byReceiver.Status.Intake}
 	if diff := cmp.Diff(want, byLeader.Status, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("removed fields (-want +got):\n%s", diff)
@@ -237,12 +219,8 @@ func TestWriteStatusReturnsAnErrorWhenAnOlderCRDLacksTheField(t *testing.T) {
 	t.Parallel()
 	cluster := apiserver.Own(t, apiserver.Options{CRDs: crds})
 	c, err := k8s.Connect(t.Context(), cluster.Config(), k8s.Options{Version: "test", Own: "default", Log: zap.NewNop()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.CreateAutopilot(t.Context(), &autopilot.Target{Name: "shop", Namespace: "default", UID: "1"}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, c.CreateAutopilot(t.Context(), &autopilot.Target{Name: "shop", Namespace: "default", UID: "1"}))
 	definitions := kube{admin: cluster.Config()}.as(t, schema.GroupVersionResource{
 		Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
 	})
@@ -253,9 +231,7 @@ func TestWriteStatusReturnsAnErrorWhenAnOlderCRDLacksTheField(t *testing.T) {
 	}
 	eventually(t, "a field that the schema does not have is refused", func() bool {
 		a, err := c.LiveAutopilot(t.Context(), "default", "shop")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		with := a.Status
 		with.MaxGB = 200
 		written, err := c.WriteStatus(t.Context(), a, with)

@@ -113,15 +113,11 @@ func TestRdsAreWatchedOnceTheyHaveADefinition(t *testing.T) {
 		api, connect := newRefusing(t, k8s.Options{Version: "test", Namespaces: []string{"shop"}, Own: "shop", Log: zap.New(core)})
 		api.set(in(http.StatusNotFound, "/rdss"))
 		c, err := connect()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		run(t, c)
 		named := &autopilotv1.RdsAutopilot{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "named"}}
 		named.Spec.InstanceID = "an-instance"
-		if err := c.CreateRehearsal(t.Context(), named); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.CreateRehearsal(t.Context(), named))
 		time.Sleep(time.Hour)
 		if live, err := c.LiveTarget(t.Context(), "shop", "named"); err != nil || !live.NoRds || c.Target("shop", "named") == nil {
 			t.Errorf("the object that names its instance: %+v, %v", live, err)
@@ -149,9 +145,7 @@ func TestCachesAreSyncedOnceEachListWasRead(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			api, connect := newRefusing(t, k8s.Options{Version: "test", Namespaces: []string{"shop"}, Own: "shop", Log: zap.NewNop()})
 			c, err := connect()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			begin, answered := time.Now(), make(chan struct{})
 			api.set(func(r *http.Request) int {
 				if strings.Contains(r.URL.Path, list) {
@@ -184,9 +178,7 @@ func TestReachableAfterAnyAnswerButAFailure(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				api, connect := newRefusing(t, k8s.Options{Version: "test", Namespaces: []string{"aaa", "shop"}, Own: "shop", Log: zap.NewNop()})
 				c, err := connect()
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				run(t, c)
 				time.Sleep(time.Second)
 				api.set(test.code)
@@ -222,13 +214,9 @@ func TestRefusedRdsAutopilotIsAWarningOnTheRds(t *testing.T) {
 func (k kube) events(t *testing.T, kind string) (found []eventsv1.Event) {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(k.admin)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	list, err := client.EventsV1().Events(k.namespace).List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, e := range list.Items {
 		if e.Regarding.Kind == kind {
 			found = append(found, e)
@@ -244,9 +232,7 @@ func TestEventsOfTheSameFactAreMergedAndThoseOfChangesAreNot(t *testing.T) {
 	run(t, c)
 	a := k.createAutopilot(t, c, "shop")
 	rds, err := c.LiveTarget(t.Context(), k.namespace, "shop")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	grow := func(to int) {
 		t.Helper()
 		if rds, err = c.PatchRds(t.Context(), rds, toSize(to)); err != nil {

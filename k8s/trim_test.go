@@ -77,9 +77,7 @@ func TestPageOfLargeObjectsCostsAtMost20MB(t *testing.T) {
 		}
 		return 200, bodies[next]
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var before, after goruntime.MemStats
 	var all runtime.Object
 	for range 2 {

@@ -23,6 +23,14 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
+// must fails the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func environment(pairs ...string) func(string) string {
 	return func(key string) string {
 		for _, p := range pairs {
@@ -40,9 +48,7 @@ func TestFlagsThatAreNotGivenComeFromTheEnvironment(t *testing.T) {
 		"RDS_AUTOPILOT_ENDPOINT=smn=https://smn.example,ces=https://ces.example",
 		"RDS_AUTOPILOT_LABELS=team=db,example.com/part=x", "RDS_AUTOPILOT_ALLOW_APPLY=Cloud", "RDS_AUTOPILOT_ALLOWED_INSTANCES=shop/*, */0a1b")
 	c, o := serveCommand(env)
-	if err := errors.Join(c.ParseFlags([]string{"--log-format", "json"}), fromEnv(c.Flags(), env)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(c.ParseFlags([]string{"--log-format", "json"}), fromEnv(c.Flags(), env)))
 	if _, err := o.validate(); err != nil {
 		t.Fatal(err)
 	}
@@ -59,9 +65,7 @@ const serveOK = "serve --public-url https://a.example "
 
 func TestWrongCommandLinesAreOneLineAndExitCode2(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, nil, 0o600))
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()                                   // a command that starts in spite of its arguments ends at once
 	for line, want := range map[string]string{ // part of the error
@@ -129,16 +133,12 @@ var update = flag.Bool("update", false, "write the tables of docs/command-line.m
 func TestTheTablesOfFlagsAreGenerated(t *testing.T) {
 	const page, head = "../../docs/command-line.md", "| flag | default | meaning |\n|---|---|---|\n"
 	before, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	text := string(before)
 	commands := 0
 	root := newRoot(environment())
 	serve, _, err := root.Find([]string{"serve"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, c := range root.Commands() {
 		rows := head
 		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
@@ -181,17 +181,13 @@ func TestChartSchemaAcceptsEveryFlagOfServe(t *testing.T) {
 		"system-namespace", "leader-elect", "labels",
 	}
 	text, err := os.ReadFile("../../deploy/chart/values.schema.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var schema struct {
 		Properties struct {
 			Flags struct{ Properties map[string]any }
 		}
 	}
-	if err := json.Unmarshal(text, &schema); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(text, &schema))
 	accepted := schema.Properties.Flags.Properties
 	c, _ := serveCommand(environment())
 	c.Flags().VisitAll(func(f *pflag.Flag) {

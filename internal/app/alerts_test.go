@@ -39,9 +39,7 @@ type alert struct {
 func alerts(t *testing.T) map[string]alert {
 	t.Helper()
 	text, err := os.ReadFile("../../deploy/alerts.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var manifest struct {
 		Spec struct {
 			Groups []struct {
@@ -49,9 +47,7 @@ func alerts(t *testing.T) map[string]alert {
 			} `json:"groups"`
 		} `json:"spec"`
 	}
-	if err := yaml.Unmarshal(text, &manifest); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.Unmarshal(text, &manifest))
 	all := map[string]alert{}
 	for _, g := range manifest.Spec.Groups {
 		for _, a := range g.Rules {
@@ -97,9 +93,7 @@ func families(t *testing.T) map[string]family {
 		t.Errorf("%v %v", problems, err)
 	}
 	gathered, err := reg.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	found := map[string]family{}
 	for _, f := range gathered {
 		labels := map[string]map[string]bool{}
@@ -248,9 +242,7 @@ func TestAlertsQueryMetricsThatExist(t *testing.T) {
 
 func TestGracePeriodIsLongerThanTheStop(t *testing.T) {
 	text, err := os.ReadFile("../../deploy/install.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	found := regexp.MustCompile(`(?m)^ +terminationGracePeriodSeconds: (\d+)$`).FindStringSubmatch(string(text))
 	o := Defaults()
 	if len(found) != 2 || strings.Contains(string(text), "--drain-delay=") {
@@ -271,9 +263,7 @@ func TestDashboardsQueryMetricsThatExist(t *testing.T) {
 	}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, metric := range regexp.MustCompile(`\brds_autopilot_[a-z_]+`).FindAllString(string(text), -1) {
 			if _, ok := find(all, metric); !ok {
 				t.Errorf("%s: there is no metric %s", file, metric)
@@ -328,9 +318,7 @@ func TestTheReferenceOfMetricsIsGenerated(t *testing.T) {
 		return
 	}
 	written, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if diff := cmp.Diff(text, string(written)); diff != "" {
 		t.Errorf("%s is stale: run make generate (-generated +file):\n%s", page, diff)
 	}

@@ -86,9 +86,7 @@ func TestFindAccountReadsTheEnvironment(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(account{})); diff != "" {
 				t.Error(diff)
 			}
@@ -111,9 +109,7 @@ clouds:
 
 func TestFindAccountReadsCloudsYAML(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "clouds.yaml")
-	if err := os.WriteFile(path, []byte(cloudsYAML), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(cloudsYAML), 0o600))
 	for _, pair := range os.Environ() { // the SDK reads the variables of the process
 		if k, _, _ := strings.Cut(pair, "="); strings.HasPrefix(k, "OS_") || strings.HasPrefix(k, "AWS_") {
 			t.Setenv(k, "")
@@ -150,17 +146,13 @@ func TestFindAccountReadsCloudsYAML(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			got, err := findAccount(lookUp(tt.env))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(account{})); diff != "" {
 				t.Error(diff)
 			}
 		})
 	}
-	if err := os.WriteFile(path, []byte("clouds: ["), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte("clouds: ["), 0o600))
 	if _, err := findAccount(lookUp(map[string]string{"OS_CLOUD": "shop"})); err == nil || !strings.Contains(err.Error(), "clouds.yaml") {
 		t.Errorf("a broken file: %v", err)
 	}
@@ -172,9 +164,7 @@ func TestCertificatesAreVerifiedUnlessConfiguredOtherwise(t *testing.T) {
 	server.Config.ErrorLog = nil
 	ca := filepath.Join(t.TempDir(), "ca.pem")
 	block := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	if err := os.WriteFile(ca, block, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(ca, block, 0o600))
 	for name, tt := range map[string]struct {
 		key, value string
 		ok         bool
@@ -221,9 +211,7 @@ func mountSecret(t *testing.T, dir string, env []string) {
 	}
 	text := fmt.Sprintf("clouds: {otc: {region_name: %q, auth: {%s}}}\n", get("OS_REGION_NAME"), auth)
 	file, next := filepath.Join(dir, "clouds.yaml"), filepath.Join(dir, "next")
-	if err := errors.Join(os.WriteFile(next, []byte(text), 0o600), os.Rename(next, file)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.WriteFile(next, []byte(text), 0o600), os.Rename(next, file)))
 	t.Setenv("OS_CLIENT_CONFIG_FILE", file) // the SDK reads the variables of the process
 }
 
@@ -240,9 +228,7 @@ func TestChangedSecretTakesEffectWithoutRestart(t *testing.T) {
 			mountSecret(t, dir, env(sim))
 			reg := prometheus.NewPedanticRegistry()
 			c, err := Connect(t.Context(), Options{Env: cloudNameOnly, Transport: sim, Rate: 10000, Registerer: reg, Log: zap.NewNop(), Now: time.Now})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if _, err := c.Topics(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -343,9 +329,7 @@ func TestRefusedLoginAtStartIsTriedAgainOnlyWhenTheFileChanges(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	core, logs := observer.New(zapcore.ErrorLevel)
 	c, err := Connect(t.Context(), Options{Env: cloudNameOnly, Transport: sim, Rate: 10000, Registerer: reg, Patient: true, Log: zap.New(core), Now: time.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	c.Reach(ctx, time.Millisecond)

@@ -127,10 +127,16 @@ func connectTo(t *testing.T, f *fake, o Options) *Cloud {
 	}
 	o.Transport = inMemory{f}
 	c, err := Connect(t.Context(), o)
+	must(t, err)
+	return c
+}
+
+// must fails the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c
 }
 
 func reply(w http.ResponseWriter, status int, body string) {

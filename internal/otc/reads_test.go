@@ -38,9 +38,7 @@ func (r reads) add(t *testing.T, n int) (ids []string) {
 		in, err := r.sim.AddInstance(simcloud.Instance{
 			Name: fmt.Sprint("db-", i), Flavor: "rds.mysql.n1.large.4", VolumeGB: 100, Workload: simcloud.Workload{UsedGB: 50},
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		ids = append(ids, in.ID)
 	}
 	return ids
@@ -197,9 +195,7 @@ func TestPastReadsAllSeriesOfADatabaseInOneRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newReads(t, 5, simcloud.Options{})
 		id := r.add(t, 1)[0]
-		if err := r.sim.SetWorkload(id, simcloud.Workload{UsedGB: 60, CPUDemand: 1, MemoryDemandGB: 2}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, r.sim.SetWorkload(id, simcloud.Workload{UsedGB: 60, CPUDemand: 1, MemoryDemandGB: 2}))
 		time.Sleep(23 * time.Hour)
 		r.sim.ResetRequests()
 		since := time.Now().Add(-14 * 24 * time.Hour)
@@ -230,9 +226,7 @@ func TestWALIsReadInOneRequest(t *testing.T) {
 			in, err := r.sim.AddInstance(simcloud.Instance{
 				Flavor: "rds.pg.n1.large.4", VolumeGB: 100, Workload: simcloud.Workload{UsedGB: 92, Metrics: gauges},
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			time.Sleep(15 * time.Minute)
 			r.sim.ResetRequests()
 			got, err := r.WAL(t.Context(), autopilot.Instance{ID: in.ID, Engine: in.Engine, VolumeGB: in.VolumeGB}, "")
@@ -255,9 +249,7 @@ func TestDimensionIsTheOneThatHasData(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			r := newReads(t, 1000, simcloud.Options{})
 			in, err := r.sim.AddInstance(simcloud.Instance{Flavor: flavor, VolumeGB: 100})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			node := in.Nodes[0].ID
 			check := func(when, primary, expected string) {
 				t.Helper()
@@ -319,9 +311,7 @@ func TestChangeReturnsWhetherTheRequestWasSent(t *testing.T) {
 				}})
 				id := r.add(t, 1)[0]
 				if tc.status != "" {
-					if err := r.sim.ChangeInstance(id, func(in *simcloud.Instance) { in.Status = tc.status }); err != nil {
-						t.Fatal(err)
-					}
+					must(t, r.sim.ChangeInstance(id, func(in *simcloud.Instance) { in.Status = tc.status }))
 				}
 				confirm := func(context.Context) error {
 					if r.sim.Count("rds", "ListInstances") == 0 {
@@ -352,9 +342,7 @@ func TestJobHasItsEnd(t *testing.T) {
 		id := r.add(t, 1)[0]
 		begin := time.Now()
 		job, err := r.Change(t.Context(), id, v1alpha1.Change{Kind: v1alpha1.KindVolume, From: "100", To: "110"}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if j, err := r.Job(t.Context(), job); err != nil || j.State != autopilot.JobRunning || !j.EndTime.IsZero() {
 			t.Errorf("running: %+v, %v", j, err)
 		}

@@ -23,9 +23,7 @@ func simulate(t *testing.T, o simcloud.Options) *simcloud.Cloud {
 	t.Helper()
 	o.Local = true
 	sim, err := simcloud.Start(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return sim
 }
 
@@ -43,9 +41,7 @@ func lookUpIn(pairs []string) func(string) string {
 func connectSim(t *testing.T, sim *simcloud.Cloud, env []string, rate float64) *Cloud {
 	t.Helper()
 	c, err := Connect(t.Context(), Options{Env: lookUpIn(env), Transport: sim, Rate: rate, Log: zap.NewNop(), Now: time.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return c
 }
 
@@ -90,17 +86,11 @@ func TestSameEndpointIgnoresCaseOfHostAndDefaultPort(t *testing.T) {
 func checkRDS(t *testing.T, c *Cloud, sim *simcloud.Cloud) {
 	ctx := t.Context()
 	in, err := sim.AddInstance(simcloud.Instance{Flavor: "rds.pg.n1.large.4.ha", VolumeGB: 100})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	replica, err := sim.AddInstance(simcloud.Instance{Flavor: "rds.pg.n1.large.4.rr", VolumeGB: 100, ReplicaOf: in.ID})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	got, err := c.Instance(ctx, in.ID, time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := &autopilot.Instance{
 		ID: in.ID, Name: in.Name, Status: "ACTIVE", Mode: "ha", Engine: "PostgreSQL", Version: in.Version, Flavor: "rds.pg.n1.large.4.ha",
 		VCPUs: 2, MemoryGB: 8, VolumeGB: 100, Zones: []string{"eu-de-01", "eu-de-02"},
@@ -139,9 +129,7 @@ func TestListsReadAllPages(t *testing.T) {
 			Name: "rule", Namespace: MetricNamespace, Metric: "rds039_disk_util", Dimension: "rds_cluster_id",
 			DimensionValue: fmt.Sprint(i), Period: 1, Count: 5, Filter: "average", Comparison: ">=", Threshold: 90, Level: 2,
 		})
-		if err := errors.Join(err1, err2, err3); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(err1, err2, err3))
 	}
 	topics, err1 := c.Topics(ctx)
 	subscriptions, err2 := c.TopicSubscriptions(ctx, subscribed)

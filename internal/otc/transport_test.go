@@ -76,13 +76,9 @@ func TestConnectionIsReused(t *testing.T) {
 	server.Start()
 	defer server.Close()
 	c, err := Connect(t.Context(), Options{Env: lookUp(fakeEnv(server.URL)), Rate: 10000, Log: zap.NewNop(), Now: time.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for range 10 {
-		if err := errors.Join(deleteTopic(c, t.Context()), listTopics(c, t.Context())); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(deleteTopic(c, t.Context()), listTopics(c, t.Context())))
 	}
 	if n := opened.Load(); n != 1 {
 		t.Errorf("%d connections for 21 requests, want 1", n)

@@ -71,9 +71,7 @@ func TestQueryPointsReturnsOnlyWhatWasRequested(t *testing.T) {
 		{"metric_name":"m","dimensions":[{"name":"d","value":"stranger"}],"datapoints":[{"average":1,"timestamp":1}]}]}`)}, Options{})
 	first := Series{"m", "d", "v0"}
 	got, err := c.queryPoints(t.Context(), []Series{first, {"m", "d", "v1"}}, 300, time.Unix(0, 0), time.Unix(9, 0))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := map[Series][]autopilot.Point{first: {{Time: time.UnixMilli(1000).UTC()}, {Time: time.UnixMilli(2000).UTC(), Value: 2.5}}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("want only points with an average, the oldest first:\n%s", diff)

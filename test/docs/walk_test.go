@@ -59,9 +59,7 @@ func newReader(t *testing.T) *reader {
 	t.Helper()
 	s := newWorld(t)
 	bin := filepath.Join(s.dir, "bin")
-	if err := errors.Join(os.Symlink(tool(t, "helm"), filepath.Join(bin, "helm")), writeCertificate(s.dir)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.Symlink(tool(t, "helm"), filepath.Join(bin, "helm")), writeCertificate(s.dir)))
 	// The world begins with our definitions and rights. A reader has none of them.
 	s.must(t, "kubectl delete -f deploy/rbac.yaml -f deploy/crds --wait")
 	s.env = []string{"KUBECONFIG=" + s.world.AdminKubeconfig(), "HOME=" + s.dir, "PATH=" + bin + ":/usr/bin:/bin"}
@@ -94,17 +92,13 @@ func newReader(t *testing.T) *reader {
 func (r *reader) serve(t *testing.T, mode string) {
 	t.Helper()
 	if r.process != nil {
-		if err := r.process.Stop(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, r.process.Stop(t.Context()))
 	}
 	config, err := r.world.Kube.ServiceAccountConfig(t.Context(), "rds-autopilot", "rds-autopilot")
 	if err == nil {
 		err = apiserver.WriteKubeconfig(r.access, config)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r.must(t, `kubectl -n rds-autopilot get secret otc-credentials -o go-template='{{index .data "clouds.yaml" | base64decode}}' > clouds.yaml`)
 	env := []string{"OS_CLOUD=otc", "OS_CLIENT_CONFIG_FILE=" + filepath.Join(r.dir, "clouds.yaml")}
 	for _, entry := range r.world.Cloud.Env() {
@@ -209,6 +203,14 @@ func writeCertificate(dir string) error {
 		os.WriteFile(filepath.Join(dir, "tls.key"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}), 0o600))
 }
 
+// must fails the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 const root = "../.."
 
 // blockLimit is how long one command, or one block of a document, may take.
@@ -244,20 +246,14 @@ func newWorld(t *testing.T) *shell {
 	apiserver.NeedReal(t)
 	kubectl := tool(t, "kubectl")
 	deploy, err := filepath.Abs(root + "/deploy")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	binary, err := world.Binary(t.Context(), false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	dir := t.TempDir()
 	bin := filepath.Join(dir, "bin")
 	err = errors.Join(os.Mkdir(bin, 0o755), os.Symlink(deploy, filepath.Join(dir, "deploy")),
 		os.Symlink(kubectl, filepath.Join(bin, "kubectl")), os.Symlink(binary, filepath.Join(bin, "rds-autopilot")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w := worlds.StartAlone(t, world.Options{Binary: binary})
 	if _, err := w.Cloud.AddInstance(simcloud.Instance{Name: "my-rds", Flavor: "rds.mysql.n1.medium.4", VolumeGB: 40, Workload: simcloud.Workload{UsedGB: 31}}); err != nil {
 		t.Fatal(err)
@@ -283,9 +279,7 @@ func (s *shell) sh(ctx context.Context, script string) (string, error) {
 func (s *shell) must(t *testing.T, script string) string {
 	t.Helper()
 	out, err := s.sh(t.Context(), script)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return out
 }
 
@@ -320,8 +314,6 @@ func blocks(document string) (found []block) {
 func read(t *testing.T, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(text)
 }

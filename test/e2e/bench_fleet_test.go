@@ -54,15 +54,11 @@ func (f *fleet) serve(b *testing.B, flags ...string) *world.Process {
 	b.Helper()
 	p, err := f.ServeIn(b.Context(), []string{"GOMEMLIMIT=" + fleetMemory},
 		append([]string{"--sweep-interval", "24h", "--recheck-interval", "30s", "--cloud-rate", fleetNoRate}, flags...)...)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	for calm := 0; calm < 2; calm++ { // it has swept, and twice there is nothing to do
 		time.Sleep(time.Second) // each answer costs the service something
 		m, err := p.Metrics(b.Context())
-		if err != nil {
-			b.Fatal(err)
-		}
+		must(b, err)
 		if m.Sum(sweepsOfProcess) == 0 || m.Sum("rds_autopilot_waiting_databases") > 0 {
 			calm = -1
 		}
@@ -72,9 +68,7 @@ func (f *fleet) serve(b *testing.B, flags ...string) *world.Process {
 
 func (f *fleet) stop(b *testing.B, p *world.Process) {
 	b.Helper()
-	if err := p.Stop(b.Context()); err != nil {
-		b.Fatal(err)
-	}
+	must(b, p.Stop(b.Context()))
 }
 
 // start measures the time until the caches are filled and the receiver listens.
@@ -84,9 +78,7 @@ func (f *fleet) start(b *testing.B) {
 		for range benchPairs {
 			began := time.Now()
 			p, err := f.ServeIn(b.Context(), nil, "--sweep-interval", "24h")
-			if err != nil {
-				b.Fatal(err)
-			}
+			must(b, err)
 			for status := 0; status != http.StatusOK; {
 				if status, _, err = p.Get(b.Context(), "/readyz"); err != nil {
 					b.Fatal(err)
@@ -129,9 +121,7 @@ func (f *fleet) arming(b *testing.B) {
 		err := each(fleetWriters, fleetBurst, func(i int) error {
 			return f.createInstance(b.Context(), fmt.Sprintf("new-%04d", i), true)
 		})
-		if err != nil {
-			b.Fatal(err)
-		}
+		must(b, err)
 		f.waitForAll(b, "given their rules", func(a *v1alpha1.RdsAutopilot) bool { return len(a.Status.Alarms.Rules) == 3 })
 		found.add("s", time.Since(began).Seconds())
 		found.add("cpu-s", cpuSeconds(b, p.PID)-before)
@@ -170,15 +160,11 @@ func newFleet(b *testing.B, size int) *fleet {
 	})}
 	f.Operator.Pause()
 	client, err := dynamic.NewForConfig(f.Kube.Config())
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	f.rdss = client.Resource(otcv1.GroupVersion().WithResource(otcv1.Resource)).Namespace(metav1.NamespaceDefault)
 	f.raps = client.Resource(v1alpha1.GroupVersion().WithResource(v1alpha1.Resource)).Namespace(metav1.NamespaceDefault)
 	progress("creating %d databases", size)
-	if err := each(fleetWriters, size, func(i int) error { return f.add(b.Context(), fmt.Sprintf("db-%04d", i)) }); err != nil {
-		b.Fatal(err)
-	}
+	must(b, each(fleetWriters, size, func(i int) error { return f.add(b.Context(), fmt.Sprintf("db-%04d", i)) }))
 	p := f.serve(b) // sees them for the first time
 	defer f.stop(b, p)
 	f.all = f.waitForAll(b, "armed", world.Armed)
@@ -206,15 +192,11 @@ func (f *fleet) waitForAll(b *testing.B, what string, holds func(*v1alpha1.RdsAu
 	b.Helper()
 	for {
 		list, err := f.raps.List(b.Context(), metav1.ListOptions{ResourceVersion: "0"}) // from the API server's cache
-		if err != nil {
-			b.Fatal(err)
-		}
+		must(b, err)
 		all := make([]v1alpha1.RdsAutopilot, len(list.Items))
 		missing := 0
 		for i, u := range list.Items {
-			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &all[i]); err != nil {
-				b.Fatal(err)
-			}
+			must(b, runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &all[i]))
 			if !holds(&all[i]) {
 				missing++
 			}
@@ -265,9 +247,7 @@ func peakMiB(b *testing.B, pid int) float64 { return memoryMiB(b, pid, "VmHWM:")
 // resetPeak makes the kernel forget the largest resident memory of a process (proc(5), clear_refs).
 func resetPeak(b *testing.B, pid int) {
 	b.Helper()
-	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0); err != nil {
-		b.Fatal(err)
-	}
+	must(b, os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0))
 }
 
 // memoryMiB returns a value of /proc/PID/status, which is in KiB there (proc_pid_status(5)).
@@ -282,9 +262,7 @@ func memoryMiB(b testing.TB, pid int, name string) float64 {
 		b.Fatalf("the kernel reports no %s", name)
 	}
 	kib, err := strconv.ParseFloat(string(found[1]), 64)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	return kib / 1024
 }
 
@@ -292,17 +270,13 @@ func memoryMiB(b testing.TB, pid int, name string) float64 {
 func cpuSeconds(b *testing.B, pid int) float64 {
 	b.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	_, rest, _ := strings.Cut(string(text), ") ") // the name before it may contain blanks
 	fields := strings.Fields(rest)
 	var ticks float64
 	for _, i := range []int{11, 12} { // user and system time, in hundredths of a second (proc_pid_stat(5))
 		n, err := strconv.ParseFloat(fields[i], 64)
-		if err != nil {
-			b.Fatal(err)
-		}
+		must(b, err)
 		ticks += n
 	}
 	return ticks / 100

@@ -119,9 +119,7 @@ func (c *chaos) read(p *world.Process, l world.Line) {
 func (c *chaos) start() *world.Process {
 	c.t.Helper()
 	p, err := c.Serve(world.Within(c.t))
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	must(c.t, err)
 	return p
 }
 
@@ -130,9 +128,7 @@ func (c *chaos) add(name string) *filling {
 	f := &filling{DB: c.MustAdd(c.t, world.Database{
 		Name: name, Flavor: "rds.mysql.n1.large.4", VolumeGB: chaosVolumeGB, Workload: simcloud.Workload{UsedGB: 10},
 	})}
-	if err := f.CreateAutopilot(world.Within(c.t), `{"storage":{"maxGB":4000}}`); err != nil {
-		c.t.Fatal(err)
-	}
+	must(c.t, f.CreateAutopilot(world.Within(c.t), `{"storage":{"maxGB":4000}}`))
 	go f.WatchRds(c.t.Context(), f.saw)
 	if _, err := f.WaitAutopilot(world.Within(c.t), "it is armed", world.Armed); err != nil {
 		c.t.Fatal(err)
@@ -157,13 +153,9 @@ func (c *chaos) fill(f *filling) {
 
 // freezeAPIServer keeps all connections open and answers nothing for a while.
 func (c *chaos) freezeAPIServer() {
-	if err := c.Kube.PauseAPIServer(); err != nil {
-		c.t.Fatal(err)
-	}
+	must(c.t, c.Kube.PauseAPIServer())
 	time.Sleep(chaosPause)
-	if err := c.Kube.ResumeAPIServer(); err != nil {
-		c.t.Fatal(err)
-	}
+	must(c.t, c.Kube.ResumeAPIServer())
 }
 
 // judge waits until a database is settled, and compares its growths with what filled it.
@@ -243,18 +235,14 @@ func TestServiceRecoversFromOutages(t *testing.T) {
 			status, _, err := p.Get(ctx, path)
 			return status == want, err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	wait("it is armed", world.Armed)
 	rule, _ := db.Rule(v1alpha1.MetricStorage)
 	post := func(n, want int) {
 		t.Helper()
 		body, err := w.Cloud.SignedAlarm(fmt.Sprintf("%032x", n), w.TopicURN(), rule.ID, 95)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if status, text, err := w.Post(world.Within(t), body); err != nil || status != want {
 			t.Errorf("status %d (%s), %v, want %d", status, strings.TrimSpace(text), err, want)
 		}
@@ -267,9 +255,7 @@ func TestServiceRecoversFromOutages(t *testing.T) {
 
 	// Without the cloud from the start, messages are stored.
 	isDown.Store(true)
-	if err := p.Stop(world.Within(t)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.Stop(world.Within(t)))
 	p = w.MustServe(t)
 	waitStatus("/readyz", 200)
 	post(1, 200)
@@ -277,15 +263,11 @@ func TestServiceRecoversFromOutages(t *testing.T) {
 	isDown.Store(false)
 
 	// While the API server is frozen, messages are answered with 503.
-	if err := w.Kube.PauseAPIServer(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Kube.PauseAPIServer())
 	post(2, 503)
 	waitStatus("/readyz", 503)
 	waitStatus("/healthz", 200)
-	if err := w.Kube.ResumeAPIServer(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Kube.ResumeAPIServer())
 	waitStatus("/readyz", 200)
 	post(3, 200)
 	wait("the signal is stored", isStored(3))
@@ -320,9 +302,7 @@ func TestAlarmsAreStoredWhileTheReceiverIsFlooded(t *testing.T) {
 	for i := range floodAlarms {
 		time.Sleep(time.Second) // the flood goes on
 		body, err := w.Cloud.SignedAlarm(fmt.Sprintf("%032x", i+1), w.TopicURN(), rule.ID, 85)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for status := 0; status != http.StatusOK; { // SMN repeats a message after 503
 			if status, _, err = w.Post(ctx, body); err != nil || status != http.StatusOK && status != http.StatusServiceUnavailable {
 				t.Fatalf("alarm %d: status %d, %v", i, status, err)

@@ -36,6 +36,14 @@ func TestMain(m *testing.M) {
 	os.Exit(shared.Main(m))
 }
 
+// must fails the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // start starts a world for a test. At the long level it has the binary with the race detector. Tests that show nothing more with
 // it call level.Short.
 func start(t *testing.T, o world.Options) *world.World {
@@ -59,9 +67,7 @@ func TestSignedAlarmsGrowDatabases(t *testing.T) {
 		if _, err := db.WaitAutopilot(ctx, "it is armed", world.Armed); err != nil {
 			t.Fatal(err)
 		}
-		if err := db.PatchAutopilot(ctx, noCooldown); err != nil {
-			t.Fatal(err)
-		}
+		must(t, db.PatchAutopilot(ctx, noCooldown))
 	}
 	if err := errors.Join(disk.SetWorkload(simcloud.Workload{UsedGB: 33}), cpu.SetWorkload(simcloud.Workload{UsedGB: 10, CPUDemand: 7.8}),
 		memory.SetWorkload(simcloud.Workload{UsedGB: 10, MemoryDemandGB: 7.8})); err != nil {
@@ -84,9 +90,7 @@ func TestSignedAlarmsGrowDatabases(t *testing.T) {
 		a, err := tc.db.WaitAutopilot(ctx, "the change is completed and the alarm is over", func(a *v1alpha1.RdsAutopilot) bool {
 			return len(a.Status.Changes) > 0 && a.Status.Changes[0].State == v1alpha1.StateCompleted && state(a, tc.metric) == v1alpha1.StateOK
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if ch := a.Status.Changes; len(ch) != 1 || ch[0].Kind != tc.kind || ch[0].From != tc.from || ch[0].To != tc.to || ch[0].By != v1alpha1.ByAutopilot || ch[0].State != v1alpha1.StateCompleted {
 			t.Errorf("%s: changes %+v, want one from %s to %s", tc.db.Name, ch, tc.from, tc.to)
 		}
@@ -99,9 +103,7 @@ func TestSignedAlarmsGrowDatabases(t *testing.T) {
 			t.Errorf("%s: decisions %+v", tc.db.Name, a.Status.Decisions)
 		}
 		rds, err := tc.db.Rds(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if rds.Spec.Autopilot != nil { // the archived operator drops it
 			t.Error("the operator did not drop spec.autopilot")
 		}
@@ -110,9 +112,7 @@ func TestSignedAlarmsGrowDatabases(t *testing.T) {
 		t.Errorf("the storage rule of a 50 GB volume is %+v, want a threshold of 77 %%", r.Condition)
 	}
 	metrics, err := p.Metrics(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, m := range []struct {
 		name   string
 		labels []string
@@ -151,9 +151,7 @@ func TestProcessReportsWhyItCannotStart(t *testing.T) {
 	malformed, unreachable := filepath.Join(t.TempDir(), "clouds.yaml"), filepath.Join(t.TempDir(), "kubeconfig")
 	err := errors.Join(os.WriteFile(malformed, []byte("clouds: {otc: {auth: {password: wrong-password"), 0o600),
 		apiserver.WriteKubeconfig(unreachable, &rest.Config{Host: "http://127.0.0.1:1"}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, tc := range []struct {
 		name string
 		args []string
@@ -169,9 +167,7 @@ func TestProcessReportsWhyItCannotStart(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			p, err := w.Run(world.Within(t), tc.args, tc.env)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			code, err := p.Wait(world.Within(t))
 			if err != nil || code != tc.code {
 				t.Errorf("exit code %d, %v, want %d", code, err, tc.code)
@@ -203,15 +199,11 @@ func TestDoctorSucceedsAndLeavesNothingAfterAnySignal(t *testing.T) {
 		t.Fatal(err)
 	}
 	client, err := dynamic.NewForConfig(w.Kube.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	succeed := func() {
 		t.Helper()
 		p, err := w.Run(ctx, w.DoctorArgs(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		code, err := p.Wait(ctx)
 		if err != nil || code != 0 || !strings.Contains(logOf(p), "ok       decision") {
 			t.Errorf("exit code %d, %v:\n%s", code, err, logOf(p))
@@ -233,15 +225,11 @@ func TestDoctorSucceedsAndLeavesNothingAfterAnySignal(t *testing.T) {
 	}
 	for _, sent := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGKILL} {
 		p, err := w.Begin(ctx, w.DoctorArgs()) // the bubble interrupts it at other steps
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if _, err := p.WaitLine(ctx, "created", func(l world.Line) bool { return strings.HasPrefix(l.Raw, "ok       created") }); err != nil {
 			t.Fatal(err)
 		}
-		if err := p.Signal(sent); err != nil {
-			t.Fatal(err)
-		}
+		must(t, p.Signal(sent))
 		if code, err := p.Wait(ctx); err != nil || code == 0 {
 			t.Errorf("%v: exit code %d, %v:\n%s", sent, code, err, logOf(p))
 		}

@@ -77,9 +77,7 @@ func TestTheAPIServerAcceptsEverySetOfValues(t *testing.T) {
 			}
 			file := tempFile(t, "rendered.yaml", template(t, args...))
 			objects, err := cluster.Apply(world.Within(t), apiserver.ApplyOptions{DryRun: true}, file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			for _, object := range objects {
 				if name == "one-project" && object.GetNamespace() != releaseName {
 					t.Errorf("%s %s is in %q", object.GetKind(), object.GetName(), object.GetNamespace())
@@ -120,9 +118,7 @@ func TestReleasesShareNoObject(t *testing.T) {
 		text := templateIn(t, r.namespace, "--kube-version", "1.36", "--values", "deploy/chart/ci/everything-values.yaml",
 			"--set", "crds.enabled=false,serviceAccount.name=,fullnameOverride="+r.name)
 		objects, err := apiserver.Read(tempFile(t, "rendered.yaml", text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, o := range objects {
 			key := o.GetKind() + " " + o.GetNamespace() + "/" + o.GetName()
 			if other, inBoth := owner[key]; other != "" {
@@ -148,9 +144,7 @@ func TestKustomizeSetsTheHost(t *testing.T) {
 		t.Fatalf("the example is not based on %s", base)
 	}
 	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, "base"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(filepath.Join(dir, "base"), 0o700))
 	for _, name := range []string{"kustomization.yaml", "install.yaml"} {
 		writeFile(t, filepath.Join(dir, "base", name), read(t, deploy+"/"+name))
 	}
@@ -178,9 +172,7 @@ func TestAdmissionPolicyLimitsTheServiceToTwoFields(t *testing.T) {
 		t.Fatal(err)
 	}
 	config, err := cluster.ServiceAccountConfig(world.Within(t), namespace, releaseName)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, service := clients(t, config)
 	_, person := clients(t, cluster.Config())
 	resource := otcv1.GroupVersion().WithResource(otcv1.Resource)
@@ -191,9 +183,7 @@ func TestAdmissionPolicyLimitsTheServiceToTwoFields(t *testing.T) {
 		"spec":     map[string]any{"volumesize": 40, "flavorref": "rds.mysql.c2.medium", "password": "a-long-secret", "users": []any{map[string]any{"name": "app"}}},
 		"status":   map[string]any{"id": "an-instance"},
 	}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	patch := func(ctx context.Context, by dynamic.Interface, patch string) error {
 		kind := types.MergePatchType
 		if strings.HasPrefix(patch, "[") {

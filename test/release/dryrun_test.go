@@ -154,8 +154,6 @@ type workflow struct {
 
 func readWorkflow(t *testing.T, path string) (w workflow) {
 	t.Helper()
-	if err := yaml.Unmarshal(read(t, root+"/"+path), &w); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.Unmarshal(read(t, root+"/"+path), &w))
 	return w
 }

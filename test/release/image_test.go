@@ -24,12 +24,8 @@ func registry(t *testing.T) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), tool(t, "crane"), "registry", "serve", "--address", "127.0.0.1:0")
 	output, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill() // fails only if it has ended
 		_ = cmd.Wait()
@@ -81,9 +77,7 @@ func checkImage(t *testing.T, name, version, commit string) {
 	}
 	for _, platform := range []string{"linux/amd64", "linux/arm64"} {
 		var got imageConfig
-		if err := json.Unmarshal([]byte(crane("config", "--platform", platform, name+":"+version)), &got); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal([]byte(crane("config", "--platform", platform, name+":"+version)), &got))
 		if got.Architecture != filepath.Base(platform) || !slices.Equal(got.Config.Entrypoint, []string{"/ko-app/rds-autopilot"}) {
 			t.Errorf("%s: %+v", platform, got)
 		}
@@ -188,9 +182,7 @@ func TestTheDockerfileBuildsTheImage(t *testing.T) {
 		"--volume", modules+":/modules", "--volume", cache+":/cache", "--build-arg", "VERSION=v9.8.7", "--tag", "localhost/rds-autopilot", ".")
 
 	var got struct{ OCIv1 imageConfig }
-	if err := json.Unmarshal([]byte(buildah("inspect", "--type", "image", "localhost/rds-autopilot")), &got); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(buildah("inspect", "--type", "image", "localhost/rds-autopilot")), &got))
 	config := got.OCIv1.Config
 	started := slices.Concat(config.Entrypoint, config.Cmd)
 	if config.User != "65532:65532" || !slices.Equal(started, []string{"/usr/local/bin/rds-autopilot", "serve"}) {

@@ -45,9 +45,7 @@ func newRelease(t *testing.T, w *world.World) *release {
 	client, admin := clients(t, w.Kube.Config())
 	ctx := world.Within(t)
 	objects, err := apiserver.Read(root + "/deploy/rbac.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, object := range objects {
 		gvk := object.GroupVersionKind()
 		resource := gvk.GroupVersion().WithResource(strings.ToLower(gvk.Kind) + "s")
@@ -64,9 +62,7 @@ func newRelease(t *testing.T, w *world.World) *release {
 		t.Fatal(err)
 	}
 	values, err := json.Marshal(valuesOf(w))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return &release{t: t, w: w, client: client, admin: admin, values: tempFile(t, "values.json", string(values))}
 }
 
@@ -110,16 +106,12 @@ func (r *release) serve() *world.Process {
 	r.t.Helper()
 	ctx := world.Within(r.t)
 	deployment, err := r.client.AppsV1().Deployments(releaseName).Get(ctx, releaseName, metav1.GetOptions{})
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, err)
 	pod := deployment.Spec.Template.Spec
 	kubeconfig := kubeconfigOf(r.t, r.w, releaseName, pod.ServiceAccountName)
 	args := append(slices.Clone(pod.Containers[0].Args[1:]), "--kubeconfig", kubeconfig)
 	p, err := r.w.ServeIn(ctx, r.environment(pod.Containers[0]), args...)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, err)
 	return p
 }
 
@@ -128,9 +120,7 @@ func (r *release) environment(container corev1.Container) (env []string) {
 	r.t.Helper()
 	for _, from := range container.EnvFrom {
 		secret, err := r.client.CoreV1().Secrets(releaseName).Get(world.Within(r.t), from.SecretRef.Name, metav1.GetOptions{})
-		if err != nil {
-			r.t.Fatal(err)
-		}
+		must(r.t, err)
 		for name, value := range secret.Data {
 			env = append(env, name+"="+string(value))
 		}
@@ -156,13 +146,9 @@ func startWorld(t *testing.T) *world.World {
 func kubeconfigOf(t *testing.T, w *world.World, namespace, name string) string {
 	t.Helper()
 	config, err := w.Kube.ServiceAccountConfig(world.Within(t), namespace, name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	kubeconfig := filepath.Join(t.TempDir(), name)
-	if err := apiserver.WriteKubeconfig(kubeconfig, config); err != nil {
-		t.Fatal(err)
-	}
+	must(t, apiserver.WriteKubeconfig(kubeconfig, config))
 	return kubeconfig
 }
 
@@ -187,9 +173,7 @@ func database(t *testing.T, w *world.World, namespace, name string, autopilot bo
 	db, err := w.AddDatabase(world.Within(t), world.Database{
 		Namespace: namespace, Name: name, Flavor: "rds.mysql.n1.large.4", VolumeGB: 40, Workload: simcloud.Workload{UsedGB: 10}, Autopilot: autopilot,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return db
 }
 
@@ -210,9 +194,7 @@ func cloudObjects(w *world.World) (names []string) {
 // waitUntil fails the test if a condition does not become true in time.
 func waitUntil(t *testing.T, what string, done func(context.Context) (bool, error)) {
 	t.Helper()
-	if err := world.Eventually(world.Within(t), what, done); err != nil {
-		t.Fatal(err)
-	}
+	must(t, world.Eventually(world.Within(t), what, done))
 }
 
 func waitArmed(t *testing.T, databases ...*world.DB) {
@@ -256,9 +238,7 @@ func (r *release) uids() map[string]string {
 		{Group: "autopilot.otc.mcsps.de", Version: "v1alpha1", Resource: "rdsautopilots"},
 	} {
 		list, err := r.admin.Resource(resource).List(world.Within(r.t), metav1.ListOptions{})
-		if err != nil {
-			r.t.Fatal(err)
-		}
+		must(r.t, err)
 		for _, item := range list.Items {
 			uids[fmt.Sprintf("%s %s/%s", item.GetKind(), item.GetNamespace(), item.GetName())] = string(item.GetUID())
 		}
@@ -318,15 +298,11 @@ func TestInstallUpgradeOffUninstall(t *testing.T) {
 	second := r.serve()
 	stop(t, first)
 	waitArmed(t, asked, byHand)
-	if err := asked.SetWorkload(simcloud.Workload{UsedGB: 33}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, asked.SetWorkload(simcloud.Workload{UsedGB: 33}))
 	grown, err := asked.WaitAutopilot(world.Within(t), "the growth is completed", func(a *v1alpha1.RdsAutopilot) bool {
 		return len(a.Status.Changes) > 0 && a.Status.Changes[0].State == v1alpha1.StateCompleted
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if change := grown.Status.Changes[0]; change.Kind != v1alpha1.KindVolume || asked.Instance().VolumeGB != 50 {
 		t.Errorf("%+v, and the instance has %d GB, want 50", change, asked.Instance().VolumeGB)
 	}

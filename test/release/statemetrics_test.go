@@ -32,28 +32,20 @@ func startStateMetrics(t *testing.T, w *world.World) (url string) {
 	program := tool(t, "kube-state-metrics")
 	rendered := template(t, "--values", "deploy/chart/ci/default-values.yaml", "--show-only", "templates/kubestatemetrics.yaml", "--set",
 		"monitoring.namespace=default,monitoring.kubeStateMetrics.enabled=true,monitoring.kubeStateMetrics.serviceAccount=state-metrics")
-	if err := w.Apply(world.Within(t), tempFile(t, "rendered.yaml", rendered)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Apply(world.Within(t), tempFile(t, "rendered.yaml", rendered)))
 	kubeconfig := kubeconfigOf(t, w, "default", "state-metrics")
 	var ports [2]int // kube-state-metrics does not log the ports that it gets for 0
 	for i := range ports {
 		free, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		ports[i] = free.Addr().(*net.TCPAddr).Port
-		if err := free.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, free.Close())
 	}
 	cmd := exec.Command(program, "--kubeconfig="+kubeconfig, "--custom-resource-state-only", "--custom-resource-state-config-file="+deploy+"/kube-state-metrics.yaml",
 		"--host=127.0.0.1", fmt.Sprintf("--port=%d", ports[0]), "--telemetry-host=127.0.0.1", fmt.Sprintf("--telemetry-port=%d", ports[1]))
 	var output bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &output
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(os.Interrupt)
 		_ = cmd.Wait()
@@ -91,14 +83,10 @@ status:
   - {kind: Volume, by: Autopilot, from: "40", to: "50", metrics: [storage], state: Completed, endTime: "2026-11-20T12:00:00.123456Z"}
   - {kind: Volume, by: Autopilot, from: "30", to: "40", state: Completed, endTime: "2026-11-19T12:00:00.000000Z"}
 `
-	if err := yaml.Unmarshal([]byte(manifest), &object.Object); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.Unmarshal([]byte(manifest), &object.Object))
 	resource := client.Resource(v1alpha1.GroupVersion().WithResource(v1alpha1.Resource)).Namespace("default")
 	created, err := resource.Create(t.Context(), object, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	created.Object["status"] = object.Object["status"]
 	if _, err := resource.UpdateStatus(t.Context(), created, metav1.UpdateOptions{FieldValidation: metav1.FieldValidationStrict}); err != nil {
 		t.Fatal(err)
@@ -156,9 +144,7 @@ func checkQueries(t *testing.T, samples []string) {
 			Rules []struct{ Alert, Expr string }
 		}
 	}
-	if err := json.Unmarshal(rulesOf(t, read(t, deploy+"/alerts.yaml")), &rules); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(rulesOf(t, read(t, deploy+"/alerts.yaml")), &rules))
 	for _, g := range rules.Groups {
 		for _, r := range g.Rules {
 			queries[r.Alert] = r.Expr
@@ -189,9 +175,7 @@ const deploy = root + "/deploy"
 func rulesOf(t *testing.T, manifest []byte) []byte {
 	t.Helper()
 	var rule struct{ Spec json.RawMessage }
-	if err := yaml.Unmarshal(manifest, &rule); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.Unmarshal(manifest, &rule))
 	return rule.Spec
 }
 
@@ -210,9 +194,7 @@ func panels(t *testing.T) map[string]string {
 				Targets []struct{ RefID, Expr string }
 			}
 		}
-		if err := json.Unmarshal(read(t, file), &dashboard); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(read(t, file), &dashboard))
 		for _, p := range dashboard.Panels {
 			for _, target := range p.Targets {
 				expr := strings.NewReplacer("$__rate_interval", "30s", "$job", ".*", "$namespace", ".*").Replace(target.Expr)
