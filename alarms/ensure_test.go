@@ -233,32 +233,6 @@ func TestEnsureRepairsChangesByOthersAndReportsThemOnce(t *testing.T) {
 	}
 }
 
-// odd is a cloud that accepts writes of the CPU rule and shows other values.
-type odd struct {
-	*otc.Cloud
-	show func(*otc.Rule)
-}
-
-func (o *odd) shown(r otc.Rule) otc.Rule {
-	if r.Metric == "rds001_cpu_util" {
-		o.show(&r)
-	}
-	return r
-}
-
-func (o *odd) Rule(ctx context.Context, id string) (otc.Rule, error) {
-	r, err := o.Cloud.Rule(ctx, id)
-	return o.shown(r), err
-}
-
-func (o *odd) Rules(ctx context.Context, _ time.Time) ([]otc.Rule, error) {
-	all, err := o.ListRules(ctx)
-	for i := range all {
-		all[i] = o.shown(all[i])
-	}
-	return all, err
-}
-
 func TestIneffectiveRepairIsReportedAndNotRepeatedAtOnce(t *testing.T) {
 	w := newWorld(t)
 	for name, tt := range map[string]struct {
@@ -274,9 +248,7 @@ func TestIneffectiveRepairIsReportedAndNotRepeatedAtOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w.reset(t)
 			w.ensure(w.desired())
-			cloud, options := &odd{w.cloud, tt.show}, w.options
-			options.Cloud = cloud
-			w.alarms = alarms.New(options)
+			w.show = tt.show
 			check := func(when string, writes int) {
 				t.Helper()
 				restored, err := w.try(w.desired())
@@ -301,9 +273,9 @@ func TestIneffectiveRepairIsReportedAndNotRepeatedAtOnce(t *testing.T) {
 			if n := len(w.sim.Rules()); n != 3 {
 				t.Errorf("%d rules", n)
 			}
-			cloud.show = func(*otc.Rule) {}
+			w.show = nil
 			w.checkInOrder(w.desired())
-			cloud.show = tt.show
+			w.show = tt.show
 			check("the same difference again", tt.writes)
 		})
 	}

@@ -5,9 +5,7 @@ package k8s_test
 import (
 	"errors"
 	"net/http"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,24 +22,6 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s"
 	autopilotv1 "github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
-
-// calls records the arguments of a callback.
-type calls[T any] struct {
-	mu   sync.Mutex
-	seen [][2]T
-}
-
-func (c *calls[T]) add(old, new T) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.seen = append(c.seen, [2]T{old, new})
-}
-
-func (c *calls[T]) all() [][2]T {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Clip(c.seen)
-}
 
 func each[T any](visit func(func(T))) (all []T) {
 	visit(func(o T) { all = append(all, o) })
@@ -106,8 +86,8 @@ func TestCallbackSeesEveryVersion(t *testing.T) {
 	t.Parallel()
 	k := newKube(t)
 	c := k.connect(t, k.namespace)
-	var seen calls[*autopilot.Target]
-	must(t, c.OnTarget(seen.add))
+	seen := make(chan *autopilot.Target, 100)
+	must(t, c.OnTarget(func(_, now *autopilot.Target) { seen <- now }))
 	run(t, c)
 	k.createRds(t, c, "shop")
 	for _, patch := range []string{`{"spec":{"autopilot":null}}`, `{"spec":{"autopilot":false}}`} {
@@ -116,11 +96,11 @@ func TestCallbackSeesEveryVersion(t *testing.T) {
 		}
 	}
 	must(t, k.rdss(t).Delete(t.Context(), "shop", metav1.DeleteOptions{}))
-	eventually(t, "there were four calls", func() bool { return len(seen.all()) == 4 })
+	eventually(t, "there were four calls", func() bool { return len(seen) == 4 })
 	var got []autopilotv1.SwitchValue
-	for _, pair := range seen.all() {
-		if pair[1] != nil {
-			got = append(got, pair[1].Switch)
+	for range 4 {
+		if target := <-seen; target != nil {
+			got = append(got, target.Switch)
 		}
 	}
 	if diff := cmp.Diff([]autopilotv1.SwitchValue{autopilotv1.SwitchOn, "", autopilotv1.SwitchOff}, got); diff != "" {
@@ -187,8 +167,8 @@ func TestRdsWithAFieldOfAnotherTypeIsSkippedAndNamed(t *testing.T) {
 		}
 	}
 	set(`{"volumesize":"100"}`)
-	var seen calls[*autopilot.Target]
-	must(t, c.OnTarget(seen.add))
+	seen := make(chan *autopilot.Target, 100)
+	must(t, c.OnTarget(func(_, now *autopilot.Target) { seen <- now }))
 	run(t, c)
 	k.createRds(t, c, "shop")
 	eventually(t, "the other one is in the cache", func() bool { return c.Target(k.namespace, "shop") != nil && len(each(c.EachTarget)) == 1 })
@@ -210,7 +190,7 @@ func TestRdsWithAFieldOfAnotherTypeIsSkippedAndNamed(t *testing.T) {
 	if a, err = c.WriteStatus(t.Context(), a, a.Status); err != nil || meta.FindStatusCondition(a.Status.Conditions, "Unreadable") != nil {
 		t.Errorf("conditions %+v, %v", a.Status.Conditions, err)
 	}
-	eventually(t, "both targets were added", func() bool { return len(seen.all()) == 2 })
+	eventually(t, "both targets were added", func() bool { return len(seen) == 2 })
 }
 
 // A namespace that may not be listed any more has no events.

@@ -104,16 +104,6 @@ func TestPatchRdsReturnsARefusalWhenTheSchemaRefusesTheSize(t *testing.T) {
 	}
 }
 
-func TestClusterIDIsTheUIDOfTheSystemNamespace(t *testing.T) {
-	t.Parallel()
-	k := newKube(t)
-	object, err := k.as(t, schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).Get(t.Context(), "kube-system", metav1.GetOptions{})
-	must(t, err)
-	if got, err := k.connect(t).ClusterID(t.Context()); err != nil || got != string(object.GetUID()) {
-		t.Errorf("got %q, %v, want the uid of kube-system, %s", got, err, object.GetUID())
-	}
-}
-
 func toSize(gb int) autopilotv1.Change {
 	return autopilotv1.Change{Kind: autopilotv1.KindVolume, To: strconv.Itoa(gb)}
 }

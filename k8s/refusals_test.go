@@ -59,31 +59,28 @@ func in(code int, parts ...string) func(*http.Request) int {
 	}
 }
 
-// newRefusing returns a function that connects to a Kubernetes in memory, and the requests that it refuses. Each watched
-// namespace has the Rds orders.
-func newRefusing(t *testing.T, o k8s.Options) (*refusing, func() (*k8s.Cluster, error)) {
+// connectRefusing connects to a Kubernetes in memory, of which some requests are refused. Each watched namespace has the
+// Rds orders.
+func connectRefusing(t *testing.T, o k8s.Options, refuse func(*http.Request) int) (*refusing, *k8s.Cluster) {
 	t.Helper()
 	k := newKubeInMemory(t)
 	for _, ns := range o.Namespaces {
-		if _, err := k.withNamespace(t, ns).rdss(t).Create(t.Context(), database(t, "orders"), metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := k.withNamespace(t, ns).rdss(t).Create(t.Context(), database(t, "orders"), metav1.CreateOptions{})
+		must(t, err)
 	}
-	refused := &refusing{next: k.service.Transport}
-	refused.set(in(0))
-	k.service.Transport = refused
-	return refused, func() (*k8s.Cluster, error) { return k8s.Connect(t.Context(), k.service, o) }
+	api := &refusing{next: k.service.Transport}
+	api.set(refuse)
+	k.service.Transport = api
+	c, err := k8s.Connect(t.Context(), k.service, o)
+	must(t, err)
+	return api, c
 }
 
 func TestForbiddenNamespaceStopsNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		core, log := observer.New(zap.WarnLevel)
-		api, connect := newRefusing(t, k8s.Options{Version: "test", Namespaces: []string{"aaa", "shop"}, Own: "shop", Log: zap.New(core)})
-		api.set(in(http.StatusForbidden, "/aaa/"))
-		c, err := connect()
-		if err != nil {
-			t.Fatalf("one namespace is readable: %v", err)
-		}
+		api, c := connectRefusing(t, k8s.Options{Version: "test", Namespaces: []string{"aaa", "shop"}, Own: "shop", Log: zap.New(core)},
+			in(http.StatusForbidden, "/aaa/"))
 		run(t, c)
 		time.Sleep(time.Hour)
 		if !c.HasSynced() || !c.Reachable() || c.Target("shop", "orders") == nil || c.Target("aaa", "orders") != nil {
@@ -110,10 +107,8 @@ func TestForbiddenNamespaceStopsNoOther(t *testing.T) {
 func TestRdsAreWatchedOnceTheyHaveADefinition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		core, log := observer.New(zap.WarnLevel)
-		api, connect := newRefusing(t, k8s.Options{Version: "test", Namespaces: []string{"shop"}, Own: "shop", Log: zap.New(core)})
-		api.set(in(http.StatusNotFound, "/rdss"))
-		c, err := connect()
-		must(t, err)
+		api, c := connectRefusing(t, k8s.Options{Version: "test", Namespaces: []string{"shop"}, Own: "shop", Log: zap.New(core)},
+			in(http.StatusNotFound, "/rdss"))
 		run(t, c)
 		named := &autopilotv1.RdsAutopilot{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "named"}}
 		named.Spec.InstanceID = "an-instance"
@@ -143,9 +138,7 @@ func TestRdsAreWatchedOnceTheyHaveADefinition(t *testing.T) {
 func TestCachesAreSyncedOnceEachListWasRead(t *testing.T) {
 	for _, list := range []string{"/rdss", "/rdsautopilots", "/configmaps"} {
 		synctest.Test(t, func(t *testing.T) {
-			api, connect := newRefusing(t, k8s.Options{Version: "test", Namespaces: []string{"shop"}, Own: "shop", Log: zap.NewNop()})
-			c, err := connect()
-			must(t, err)
+			api, c := connectRefusing(t, k8s.Options{Version: "test", Namespaces: []string{"shop"}, Own: "shop", Log: zap.NewNop()}, in(0))
 			begin, answered := time.Now(), make(chan struct{})
 			api.set(func(r *http.Request) int {
 				if strings.Contains(r.URL.Path, list) {
@@ -176,9 +169,7 @@ func TestReachableAfterAnyAnswerButAFailure(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				api, connect := newRefusing(t, k8s.Options{Version: "test", Namespaces: []string{"aaa", "shop"}, Own: "shop", Log: zap.NewNop()})
-				c, err := connect()
-				must(t, err)
+				api, c := connectRefusing(t, k8s.Options{Version: "test", Namespaces: []string{"aaa", "shop"}, Own: "shop", Log: zap.NewNop()}, in(0))
 				run(t, c)
 				time.Sleep(time.Second)
 				api.set(test.code)
