@@ -171,42 +171,6 @@ func TestRoundOnOldAutopilotConflictsAndPatchesNothing(t *testing.T) {
 	})
 }
 
-// Without the id of the job, the next round would request the change again and never learn how the first job ended.
-func TestConflictAfterTheRequestLosesNoJob(t *testing.T) {
-	level.InBubble(t, func(t *testing.T) {
-		w := newCloudWorld(t)
-		c := w.startAlarm(v1alpha1.MetricStorage)
-		w.onChange = func(context.Context, v1alpha1.Change) error {
-			w.writeRap(func(rap *v1alpha1.RdsAutopilot) { rap.Status.ObservedGeneration++ })
-			return nil
-		}
-		w.mustDecide(c)
-		if p := w.pending(); p == nil || p.JobID != "job-110" {
-			t.Errorf("pending %+v", p)
-		}
-		w.settle(c)
-		isGrowth := func(d v1alpha1.DecisionRecord) bool { return d.Reason == "AlarmInForce" && d.To == "110" }
-		_, events := w.countEvents(string(autopilot.ActionGrowVolume))
-		if d := w.rap().Status.Decisions; events != 1 || !slices.ContainsFunc(d, isGrowth) {
-			t.Errorf("%d events, decisions %+v", events, d)
-		}
-	})
-}
-
-// A list from before the end of the job shows the former size, so the job would count as one without effect.
-func TestRoundReadsTheInstanceAfterItsJobHasEnded(t *testing.T) {
-	level.InBubble(t, func(t *testing.T) {
-		w := newCloudWorld(t)
-		c := w.startAlarm(v1alpha1.MetricStorage)
-		w.mustDecide(c)
-		w.endJobs()
-		w.readBefore = w.now.Add(-c.options.Cloud.ListMaxAge()) // such a list is new enough for other rounds
-		if _, err := w.decide(c); !errors.Is(err, errNoAnswer) {
-			t.Errorf("the round has used a list from before the end of the job: %v", err)
-		}
-	})
-}
-
 // The stored status prevents that the next leader repeats a warning.
 func TestWarningIsEmittedOnceAfterTheStatusHasIt(t *testing.T) {
 	whenArmed(t, func(t *testing.T, w *world, c *Controller) {

@@ -38,7 +38,12 @@ type story struct {
 }
 
 var stories = []story{
-	{"arm", nil, func(s *scene) { withRds(s); s.start() }, false, 90 * time.Minute, false},
+	{"arm", nil, func(s *scene) {
+		withRds(s)
+		s.setID("") // its operator sets it later
+		time.AfterFunc(time.Minute, func() { s.setID(s.ids[0]) })
+		s.start()
+	}, false, 90 * time.Minute, false},
 	{"grow by the operator", withRds, loads(93, 0.1), true, 100 * time.Minute, false},
 	{"grow by the cloud", withoutRds, loads(93, 0.1), false, 100 * time.Minute, false},
 	{"a flavor by the operator", withRds, loads(10, 1.95), true, 2 * time.Hour, false},
@@ -67,8 +72,12 @@ var stories = []story{
 	}, false, 80 * time.Minute, false},
 	{"another instance", withRds, func(s *scene) {
 		s.ids = append(s.ids, s.addInstance(smallInstance()).ID)
-		s.patch(s.rdss(team), "db", `{"status":{"id":"`+s.ids[1]+`"}}`)
+		s.setID(s.ids[1])
 	}, false, 2 * time.Hour, false},
+	{"another object", withRds, func(s *scene) {
+		in, _ := s.sim.Instance(s.ids[0])
+		s.createRds(team, "other", rdsSpec(in, true), in.ID)
+	}, false, 90 * time.Minute, false},
 	{"another public URL", withRds, func(s *scene) {
 		s.routes.by["second.example.com"] = s.fleet
 		s.change(func() { s.public = "https://second.example.com" })
@@ -88,6 +97,11 @@ var stories = []story{
 		loads(93, 0.1)(s)
 		time.AfterFunc(30*time.Minute, func() { s.withdrawn.Store(false) })
 	}, true, 150 * time.Minute, false},
+}
+
+// events are the reasons of events that a story without a fault causes.
+var events = map[string]string{
+	"grow by the operator": "GrowVolume", "a flavor by the cloud": "ChangeFlavor", "a rule is disabled": "Repaired", "a rule is deleted": "Repaired",
 }
 
 // seconds are what goes wrong beside the fault of a call that requests a change.
@@ -119,6 +133,9 @@ func (s *scene) failJob() {
 
 // setOn sets spec.autopilot.
 func (s *scene) setOn(value string) { s.patch(s.rdss(team), "db", `{"spec":{"autopilot":`+value+`}}`) }
+
+// setID sets the ID of the instance in the Rds, as its operator does.
+func (s *scene) setID(id string) { s.patch(s.rdss(team), "db", `{"status":{"id":"`+id+`"}}`) }
 
 // change starts the process with other flags.
 func (s *scene) change(set func()) {
@@ -187,11 +204,16 @@ func TestEveryFaultAtEveryCall(t *testing.T) {
 				s := newScene(t, "", fault{}, nil)
 				s.run(st, 0)
 				want, calls = s.end(), s.calls
-				if diff := cmp.Diff(s.first, want); st.restores && diff != "" && !isKnown(st.name) {
+				if diff := cmp.Diff(s.before, want); st.restores && diff != "" && !isKnown(st.name) {
 					t.Errorf("not as before (-before +after):\n%s", diff)
 				}
+				if reason, ok := events[st.name]; ok {
+					if _, ok = s.events.Load(reason); !ok {
+						t.Errorf("there is no event %s", reason)
+					}
+				}
 				if st.restores {
-					want = s.first
+					want = s.before
 				}
 			})
 			run := func(c call, f fault, second string, also func(*scene), judge func(s *scene, want []string) string) {

@@ -52,15 +52,18 @@ type call struct {
 // scene is the world of one run of a story: a process that is started again after it has ended, and at most one fault.
 type scene struct {
 	*fleet
-	ids                                []string // of the instances, the present one last
-	operator                           *simoperator.Operator
-	mode                               v1alpha1.Mode // of the process; Auto if empty
-	first                              []string      // what there was before the turn
-	withdrawn, oldLists, leaderChanges atomic.Bool   // no rights in the namespace; each list of instances is the one before
+	ids      []string // of the instances, the present one last
+	operator *simoperator.Operator
+	mode     v1alpha1.Mode // of the process; Auto if empty
+	before   []string      // what there was before the turn
+	events   sync.Map      // by reason
+	at       string        // the call that has the fault
+	fault    fault
+	also     func(*scene) // is called before that call; nil for a single fault
 
-	at    string // the call that has the fault
-	fault fault
-	also  func(*scene) // is called before that call; nil for a single fault
+	withdrawn     atomic.Bool // the process has no rights in the namespace
+	oldLists      atomic.Bool // each list of instances is as the one before was
+	leaderChanges atomic.Bool
 
 	mu      sync.Mutex
 	process *replica
@@ -101,7 +104,7 @@ func (s *scene) run(st story, longer time.Duration) {
 		}
 		time.Sleep(20 * time.Minute) // a flavor may change
 	}
-	s.first = s.end()
+	s.before = s.end()
 	s.setRecords(true)
 	st.turn(s)
 	time.AfterFunc(st.lasts-time.Hour, func() { s.setRecords(false) })
@@ -131,7 +134,7 @@ func (s *scene) start() {
 	s.process = p
 	s.mu.Unlock()
 	o := applyCloud()
-	o.ctx, o.transport, o.kube, o.smn, o.event = p.ctx, cloudCalls{p}, p, s.sim, func(string, autopilot.Event) {}
+	o.ctx, o.transport, o.kube, o.smn, o.event = p.ctx, cloudCalls{p}, p, s.sim, func(_ string, e autopilot.Event) { s.events.Store(e.Reason, true) }
 	o.namespaces, o.mode = []string{team}, s.mode
 	var err error
 	if p.run, err = s.tryStart(o); err != nil {
@@ -291,8 +294,7 @@ func (s *scene) end() (lines []string) {
 		for _, c := range a.Status.Conditions {
 			add("condition %s: %s, %s", c.Type, c.Status, c.Reason)
 		}
-		for i := len(a.Status.Changes) - 1; i >= 0; i-- {
-			ch := a.Status.Changes[i]
+		for _, ch := range a.Status.Changes {
 			add("change %s %s → %s by %s: %s", ch.Kind, ch.From, ch.To, ch.By, ch.State)
 		}
 		for _, d := range a.Status.Decisions {

@@ -319,11 +319,3 @@ func (f *fleet) checkAlarms(a *v1alpha1.RdsAutopilot) map[v1alpha1.Metric]simclo
 	}
 	return rules
 }
-
-// replaceStatus removes the status of an RdsAutopilot, as a restored backup has none.
-func (f *fleet) replaceStatus(namespace, name string) {
-	f.t.Helper()
-	_, err := f.raps(namespace).Patch(f.t.Context(), name, types.JSONPatchType, []byte(`[{"op":"remove","path":"/status"}]`),
-		metav1.PatchOptions{}, "status")
-	f.must(err)
-}

@@ -407,10 +407,3 @@ func (f *fleet) must(err error) {
 		f.t.Fatal(err)
 	}
 }
-
-// step runs a named part of a test, because a bubble has no subtests.
-func step(t *testing.T, name string, run func(*testing.T)) {
-	t.Helper()
-	t.Log(name)
-	run(t)
-}
