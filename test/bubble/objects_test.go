@@ -218,20 +218,6 @@ func armedCondition(a *v1alpha1.RdsAutopilot) metav1.Condition {
 	return metav1.Condition{}
 }
 
-// hasDecision reports whether a decision with this reason is recorded in the namespace default.
-func (f *fleet) hasDecision(name, reason string) bool {
-	f.t.Helper()
-	return slices.ContainsFunc(f.autopilot("default", name).Status.Decisions, func(d v1alpha1.DecisionRecord) bool {
-		return d.Reason == reason
-	})
-}
-
-// isTrue reports whether a condition of a database is True.
-func (f *fleet) isTrue(db, kind string) bool {
-	f.t.Helper()
-	return meta.IsStatusConditionTrue(f.autopilot("default", db).Status.Conditions, kind)
-}
-
 // events returns the events with this reason on the objects with this name, ordered by kind.
 func (f *fleet) events(namespace, name, reason string) []eventsv1.Event {
 	f.t.Helper()

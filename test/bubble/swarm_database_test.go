@@ -54,7 +54,6 @@ type database struct {
 	peoplesFlavor string            // the flavor in the Rds, if somebody else wrote it
 	revertedAt    time.Time         // when somebody replaced the flavor of the service in the Rds by a smaller one, within its day
 	peopled       time.Time         // when people last changed its size or flavor
-	peoples       map[string]bool   // flavors that somebody else has requested
 	touched       time.Time         // until then, the oracle excuses delays, because of what people did
 	resets        time.Time         // until then, an admission policy reverts patches of the Rds
 	capFrom       simcloud.Instance // at the first arming
@@ -90,7 +89,7 @@ type policyAt struct {
 }
 
 func (w *swarm) addDatabase(p databasePlan) {
-	d := &database{w: w, name: p.name, databasePlan: p, reported: map[string]bool{}, peoples: map[string]bool{p.instance.Flavor: true}}
+	d := &database{w: w, name: p.name, databasePlan: p, reported: map[string]bool{}}
 	p.instance.Name = p.name
 	if p.sizeless {
 		p.instance.Omits = []string{"size"}
@@ -401,7 +400,6 @@ func (w *swarm) apply(e event) {
 		d.touch(2 * time.Hour)
 		codes := w.siblings(in)
 		code := codes[int(e.number*float64(len(codes)))]
-		d.peoples[code] = true
 		_, err := w.operator.api.Resize(w.t.Context(), in.ID, code, nil)
 		w.logf(d.name, "flavor change by another writer: %v", err)
 	case "console growth":

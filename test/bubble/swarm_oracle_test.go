@@ -59,7 +59,7 @@ func (w *swarm) admit(x simkube.Write) error {
 		on, found, _ := unstructured.NestedBool(x.New.Object, "spec", "autopilot")
 		spec := decodeAs[otcv1.Rds](w.fleet, x.New).Spec
 		d.noteReverted(spec.FlavorRef)
-		d.peoples[spec.FlavorRef], d.peoplesFlavor = true, spec.FlavorRef
+		d.peoplesFlavor = spec.FlavorRef
 		d.hasRds = true
 		d.specGB, d.rdsGB, d.specFlavor = int(spec.VolumeSize), int(spec.VolumeSize), spec.FlavorRef
 		if found { // an absent value says nothing
@@ -516,10 +516,6 @@ func (w *swarm) judgeSettled() {
 		if !isSettled {
 			continue
 		}
-		if !p.on {
-			w.judgeInactive(a, d)
-		}
-		d.judgeWriters(a)
 		if p.on && !isArmed(a) && in.Status != simcloud.StatusModifying { // a job may not end
 			once("armed", "not armed: %+v", armedCondition(a))
 		}
@@ -567,54 +563,6 @@ func (w *swarm) judgeSettled() {
 		if c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionContested); c != nil && c.Status == "True" && time.Since(d.peopled) > 9*day {
 			once("contested", "Contested, and nobody has changed anything for 9 days: %s", c.Message)
 		}
-		if c := progressing; c != nil && c.Status == "True" && time.Since(c.LastTransitionTime.Time) > time.Minute && d.isUnchanged(in) {
-			once("progressing", "Progressing, and the cloud has what the service requested: %s", c.Message)
-		}
-		rules := w.rulesOf(swarmNamespace, d.name)
-		if !p.on && len(rules) > 0 {
-			once("off", "off, and the cloud has %d rules", len(rules))
-		}
-		lacksRule := slices.ContainsFunc(autopilot.MetricTable(), func(r autopilot.MetricRow) bool {
-			return r.Enabled(p.spec) && rules[r.Metric].ID == ""
-		})
-		if p.on && lacksRule && meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionReady) {
-			once("ready", "Ready, and of its rules the cloud has only %+v", rules)
-		}
-		for _, ch := range s.Changes {
-			if ch.Kind == v1alpha1.KindVolume && ch.By == v1alpha1.ByAutopilot && ch.State == v1alpha1.StateCompleted && autopilot.Gigabytes(ch.To) > in.VolumeGB {
-				once("done", "a growth to %s GB is recorded as completed, and the cloud has %d GB", ch.To, in.VolumeGB)
-			}
-		}
-	}
-}
-
-// judgeInactive fails if something is pending of a database that is off.
-func (w *swarm) judgeInactive(a *v1alpha1.RdsAutopilot, d *database) {
-	for _, kind := range []string{v1alpha1.ConditionProgressing, v1alpha1.ConditionLimited, v1alpha1.ConditionContested, v1alpha1.ConditionArmed} {
-		if meta.IsStatusConditionTrue(a.Status.Conditions, kind) && !d.reported[kind] && time.Since(d.inactiveSince()) > settleTime {
-			d.reported[kind] = true
-			w.violation(a.Name, "off, and %s: %s", kind, meta.FindStatusCondition(a.Status.Conditions, kind).Message)
-		}
-	}
-}
-
-// judgeWriters compares who made the recorded changes with what the oracle has seen.
-func (d *database) judgeWriters(a *v1alpha1.RdsAutopilot) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, ch := range a.Status.Changes {
-		key, why := "change "+string(ch.Kind)+ch.From+ch.To, ""
-		switch {
-		case d.reported[key]:
-		case ch.By == v1alpha1.ByOther && ch.From == "0":
-			why = "a size that became known"
-		case ch.By == v1alpha1.ByOther && ch.Kind == v1alpha1.KindFlavor && !d.peoples[ch.To]:
-			why = "only the service has requested it"
-		}
-		if why != "" {
-			d.reported[key] = true
-			d.w.violation(d.name, "recorded is %s → %s by %s: %s", ch.From, ch.To, ch.By, why)
-		}
 	}
 }
 
@@ -640,19 +588,6 @@ func (d *database) isInProgress(in simcloud.Instance) bool {
 	}
 	age := time.Since(last)
 	return age > 10*time.Minute && d.specFlavor == d.resizing && time.Since(d.policy().at) > age && d.w.isResizing(in.ID, d.resizing)
-}
-
-// isUnchanged reports whether the cloud has had all that the service requested for a while.
-func (d *database) isUnchanged(in simcloud.Instance) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, t := range d.since(settleTime) {
-		if t.sizeGB != in.VolumeGB || t.flavor != in.Flavor {
-			return false
-		}
-	}
-	n := len(d.growths)
-	return in.Status == simcloud.StatusActive && (d.resizing == "" || d.resizing == in.Flavor) && d.specGB <= in.VolumeGB && (n == 0 || d.growths[n-1].toGB <= in.VolumeGB)
 }
 
 // isSettled reports whether no delay of the database is excused any more. The caller holds the lock.
