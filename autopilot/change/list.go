@@ -29,6 +29,11 @@ const (
 // IsOurs reports whether the autopilot has decided the change.
 func IsOurs(ch v1alpha1.Change) bool { return ch.By == v1alpha1.ByAutopilot }
 
+// mayHaveBegun reports whether a change was neither refused nor withdrawn.
+func mayHaveBegun(ch v1alpha1.Change) bool {
+	return ch.State != v1alpha1.StateRefused && ch.State != v1alpha1.StateWithdrawn
+}
+
 // IsPending reports whether the change may be in progress.
 func IsPending(ch v1alpha1.Change) bool {
 	return ch.State == v1alpha1.StateRequested || ch.State == v1alpha1.StateStarted
@@ -60,9 +65,7 @@ func IsRequestOfOther(ch v1alpha1.Change) bool { return !IsOurs(ch) && IsPending
 // IsRequestOfOurs reports whether a size or flavor that the Rds requests and the cloud does not have is ours. One that was
 // given up is not, because then a person requests it.
 func IsRequestOfOurs(list []v1alpha1.Change, kind v1alpha1.ChangeKind, to string) bool {
-	ch, ok := find(list, kind, func(ch v1alpha1.Change) bool {
-		return ch.To == to && !IsRequestOfOther(ch) && ch.State != v1alpha1.StateWithdrawn && ch.State != v1alpha1.StateRefused
-	})
+	ch, ok := find(list, kind, func(ch v1alpha1.Change) bool { return ch.To == to && !IsRequestOfOther(ch) && mayHaveBegun(ch) })
 	return ok && IsOurs(ch) &&
 		(IsPending(ch) || ch.State == v1alpha1.StateCompleted || ch.State == v1alpha1.StateReverted)
 }
@@ -70,8 +73,7 @@ func IsRequestOfOurs(list []v1alpha1.Change, kind v1alpha1.ChangeKind, to string
 // StartOf returns when a change of ours started: the latest of its request, of being seen changing, and of its end. It
 // returns false if the change counts for nothing, because it has certainly not begun.
 func StartOf(ch v1alpha1.Change) (at time.Time, ok bool) {
-	ok = IsOurs(ch) && ch.State != v1alpha1.StateRefused && ch.State != v1alpha1.StateWithdrawn
-	return LastSign(ch), ok
+	return LastSign(ch), IsOurs(ch) && mayHaveBegun(ch)
 }
 
 // LastSign returns the latest of the times at which a change was requested, was seen changing and ended.
@@ -85,9 +87,9 @@ func LastSign(ch v1alpha1.Change) time.Time {
 	return at
 }
 
-// IsNewest reports whether no newer entry is about the same size or flavor.
+// IsNewest reports whether no newer entry is about the same size or flavor. What was refused has not begun.
 func IsNewest(list []v1alpha1.Change, ch v1alpha1.Change) bool {
-	newest, ok := find(list, ch.Kind, func(x v1alpha1.Change) bool { return x.To == ch.To })
+	newest, ok := find(list, ch.Kind, func(x v1alpha1.Change) bool { return x.To == ch.To && mayHaveBegun(x) })
 	return ok && IsSame(newest, ch)
 }
 
@@ -116,8 +118,7 @@ func LastFlavor(list []v1alpha1.Change) (v1alpha1.Change, bool) {
 // HoldsPlace reports whether a pending change takes one of the places of --max-flavor-changes, for at most two hours.
 func HoldsPlace(list []v1alpha1.Change, now time.Time) bool {
 	ch, ok := Pending(list, v1alpha1.KindFlavor)
-	at, _ := StartOf(ch)
-	return ok && now.Sub(at) < maxHold
+	return ok && now.Sub(LastSign(ch)) < maxHold
 }
 
 // LastGrowth returns our last completed growth of the volume.
@@ -142,7 +143,7 @@ func LastChanged(list []v1alpha1.Change, kind v1alpha1.ChangeKind) (last time.Ti
 // these changes. Only those within 24 hours from that size and under that policy count.
 func Resets(list []v1alpha1.Change, from string, generation int64, now time.Time) (n int, last v1alpha1.Change) {
 	for _, ch := range list {
-		if ch.Kind != v1alpha1.KindVolume || IsPending(ch) || ch.State == v1alpha1.StateRefused || ch.State == v1alpha1.StateWithdrawn {
+		if ch.Kind != v1alpha1.KindVolume || IsPending(ch) || !mayHaveBegun(ch) {
 			continue
 		}
 		isReset := ch.State == v1alpha1.StateReplaced || ch.State == v1alpha1.StateLost && ch.Refusal == nil
