@@ -55,7 +55,7 @@ func (c Case) Seen(ch v1alpha1.Change) change.Seen {
 	s.IsNewest = change.IsNewest(c.Status.Changes, ch)
 	flavor, _ := change.LastFlavor(c.Status.Changes)
 	s.IsLast = change.IsSame(flavor, ch)
-	s.Has = has == ch.To && c.Instance.Status == StatusActive
+	s.Has = has == ch.To && (c.Instance.Status == StatusActive || !change.IsPending(ch))
 	s.SpecHas, s.SpecRead = wanted == ch.To, c.IsSpecLive && wanted != ""
 	if ch.Kind == v1alpha1.KindVolume {
 		s.Has, s.SpecHas = c.Instance.VolumeGB >= Gigabytes(ch.To), c.Wanted.VolumeGB >= Gigabytes(ch.To)
