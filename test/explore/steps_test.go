@@ -243,22 +243,13 @@ func (w *world) read(i int, c *autopilot.Case, f autopilot.Fact) {
 			}
 		}
 	case autopilot.FactUsedSpace:
-		e := autopilot.Evidence{Time: d.measuredTime, UsedGB: d.measured.usedGB}
-		if d.series == invalid {
-			e.UsedGB = 0
-		} else if d.series == missing {
-			e = autopilot.Evidence{}
-		}
-		c.SetEvidence(v1alpha1.MetricStorage, e, nil)
-	case autopilot.FactUsage:
-		e := autopilot.Evidence{Time: d.measuredTime, Percent: 20}
-		if d.measured.isBusy {
-			e.Percent = 99
-		}
-		if d.series != valid { // the reader drops what is over 100 %
-			e = autopilot.Evidence{}
-		}
-		c.SetEvidence(v1alpha1.MetricCPU, e, nil)
+		c.SetEvidence(v1alpha1.MetricStorage, map[series]autopilot.Evidence{
+			valid: {Time: d.measuredTime, UsedGB: d.measured.usedGB}, invalid: {Time: d.measuredTime},
+		}[d.series], nil)
+	case autopilot.FactUsage: // the reader drops what is over 100 %
+		c.SetEvidence(v1alpha1.MetricCPU, map[series]autopilot.Evidence{
+			valid: {Time: d.measuredTime, Percent: map[bool]float64{false: 20, true: 99}[d.measured.isBusy]},
+		}[d.series], nil)
 	case autopilot.FactCatalogue:
 		c.Catalogue = sold()
 	case autopilot.FactPlace:
