@@ -126,7 +126,7 @@ func worlds() (all []*settings) {
 			"volume": {kinds: []v1alpha1.ChangeKind{volume}, starts: [][]string{
 				join([]string{"the disk fills", whole}, grows, []string{whole}), {"the disk fills", whole, "the disk is full", "16 minutes"}}},
 			"flavor": {kinds: []v1alpha1.ChangeKind{flavor}, starts: [][]string{
-				join(busy, []string{whole}, changes, []string{whole}), late(lateRefusal), late(noAnswer)}},
+				join(busy, []string{whole}, changes, []string{whole}), late(lateRefusal), join(late(noAnswer), changes)}},
 			"both": {kinds: []v1alpha1.ChangeKind{volume, flavor}, starts: [][]string{join(busy, []string{"the disk fills"})}},
 			"two databases": {kinds: []v1alpha1.ChangeKind{flavor}, databases: 2, starts: [][]string{
 				join(busy, []string{"the CPU is busy (2nd database)", "a minute"})}},
