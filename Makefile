@@ -144,13 +144,9 @@ generate-code:
 	@cp deploy/kube-state-metrics.yaml deploy/chart/files/
 	@rm -rf deploy/chart/files/dashboards && mkdir deploy/chart/files/dashboards
 	@for f in $(wildcard deploy/dashboards/*.json); do cp $$f deploy/chart/files/dashboards/; done
-	@$(call DEFAULTS,deploy/chart)
 	@go test ./deploy -run Generated -update >/dev/null
 	@go test ./cmd/rds-autopilot -run TestTheTablesOfFlagsAreGenerated -update >/dev/null
 	@go test ./internal/app -run TestTheReferenceOfMetricsIsGenerated -update >/dev/null
-
-# Helm does not show values.yaml to the templates, which need the defaults of a section that is null.
-DEFAULTS = grep -vE '^ *(\#|$$)' $(1)/values.yaml > $(1)/files/defaults.yaml
 
 .PHONY: fresh
 fresh: generate-code ## Fail if generated files are stale
@@ -214,7 +210,6 @@ release-files: .cache/bin/helm ## Write chart, install.yaml and checksums of VER
 	@rm -rf dist .cache/release && mkdir -p dist .cache && cp -r deploy/chart .cache/release
 	@sed 's|^  $(DIGEST_KEY): ""$$|  $(DIGEST_KEY): $(DIGEST)|' deploy/chart/Chart.yaml > .cache/release/Chart.yaml
 	@i='$(IMAGE)'; sed "s|^  repository: .*|  repository: $$i|" deploy/chart/values.yaml > .cache/release/values.yaml
-	@$(call DEFAULTS,.cache/release)
 	@.cache/bin/helm package .cache/release --version $(VERSION:v%=%) --app-version $(VERSION) --destination dist
 	@{ cat deploy/namespace.yaml; $(call RENDER,dist/rds-autopilot-$(VERSION:v%=%).tgz); } > dist/install.yaml
 	@cp deploy/crds/rds.yaml deploy/namespace.yaml dist/

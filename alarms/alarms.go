@@ -1,5 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package alarms manages the source of alarms in the cloud: one SMN topic with a subscription of our URL for the
+// installation, and Cloud Eye rules for each database. Each of them bears a mark that says whose it is. The package
+// compares what is desired with what the cloud lists, creates what is missing, repairs changes by others, and removes
+// what nobody wants any more. It touches nothing without our mark.
+//
+// Desired and recorded state are plain data of the API types. The package imports no Kubernetes client and does not
+// know how an alarm is handled.
 package alarms
 
 import (
@@ -46,7 +53,9 @@ type Options struct {
 	ClusterID string   // uid of the namespace kube-system; it is part of every mark
 	Namespace string   // of the service
 	Endpoint  string   // the public URL; its scheme is the subscription's protocol
-	Now       func() time.Time
+	// IsGone reports whether a watched namespace has no such RdsAutopilot. One that may not be read is not gone.
+	IsGone func(ctx context.Context, namespace, name string) bool
+	Now    func() time.Time
 }
 
 // Alarms ensures and removes the topic of the installation and the rules of databases. It is safe for concurrent use,
@@ -68,14 +77,6 @@ func (a *Alarms) mark(namespace, name string, recommends bool) Mark {
 	return Mark{Namespace: namespace, Name: name, Cluster: a.options.ClusterID, Recommends: recommends}
 }
 
-// ownerOf returns the RdsAutopilot that a rule belongs to, whatever its mode. ok is true if the description of the rule
-// is a mark and its name is that of such a rule. The description alone proves nothing, because a person may copy it.
-func (a *Alarms) ownerOf(r otc.Rule) (owner Mark, ok bool) {
-	owner, ok = ParseMark(r.Description)
-	owner.Recommends = false
-	return owner, ok && slices.ContainsFunc(a.options.Metrics, func(m Metric) bool { return owner.RuleName(m.Name) == r.Name })
-}
-
 // Remove deletes the rules that bear the mark and a name of an object of this cluster, and returns how many they were.
 // It lists the rules as of notBefore or later. Before it deletes the first one it calls confirm, and stops at its error.
 func (a *Alarms) Remove(ctx context.Context, namespace, name string, notBefore time.Time,
@@ -85,7 +86,7 @@ func (a *Alarms) Remove(ctx context.Context, namespace, name string, notBefore t
 		return 0, fmt.Errorf("list rules: %w", err)
 	}
 	for _, r := range listed {
-		if owner, ok := a.ownerOf(r); !ok || owner != a.mark(namespace, name, false) {
+		if owner, ok := markOf(r); !ok || owner != a.mark(namespace, name, false) {
 			continue
 		}
 		if removed == 0 {
@@ -109,7 +110,7 @@ func (a *Alarms) Marked(ctx context.Context, notBefore time.Time, f func(namespa
 	}
 	seen := map[Mark]bool{}
 	for _, r := range listed {
-		if owner, ok := a.ownerOf(r); ok && owner.Cluster == a.options.ClusterID && !seen[owner] {
+		if owner, ok := markOf(r); ok && owner.Cluster == a.options.ClusterID && !seen[owner] {
 			seen[owner] = true
 			f(owner.Namespace, owner.Name)
 		}
@@ -117,40 +118,51 @@ func (a *Alarms) Marked(ctx context.Context, notBefore time.Time, f func(namespa
 	return nil
 }
 
-// Claim reports whether this object or another one manages an instance, by the rules in the cloud as of notBefore or
-// later. ids are the instance's id and those of its nodes. An object without a rule of its own manages nothing.
+// Claim reports whether this object or another one manages an instance, by the names of the rules in the cloud as of
+// notBefore or later. ids are the instance's id and those of its nodes. If several objects have rules, the one with the
+// smallest mark manages it. A rule of an object of this cluster that is gone is no claim, and a sweep removes it.
 func (a *Alarms) Claim(ctx context.Context, namespace, name string, ids []string,
 	notBefore time.Time) (claim v1alpha1.Claim, err error) {
 	listed, err := a.options.Cloud.Rules(ctx, notBefore)
 	if err != nil {
 		return claim, fmt.Errorf("list rules: %w", err)
 	}
-	manager, claimed := Manager(listed, ids)
-	switch own := a.mark(namespace, name, false); {
+	own := a.mark(namespace, name, false)
+	owner, rule, claimed := manager(listed, ids, own, func(other Mark) bool {
+		return other != own && other.Cluster == own.Cluster && a.options.IsGone(ctx, other.Namespace, other.Name)
+	})
+	switch {
 	case !claimed:
 		return claim, nil
-	case manager == own:
+	case owner == own:
 		return v1alpha1.Claim{Holds: true}, nil
-	case manager.Cluster != own.Cluster:
-		claim.Cluster = manager.Cluster
+	case owner.Cluster != own.Cluster:
+		claim.Cluster = owner.Cluster
 	}
-	claim.By, claim.Rules = manager.Namespace+"/"+manager.Name, manager.ruleBase()+"_*"
+	claim.By, claim.Rule = owner.Namespace+"/"+owner.Name, fmt.Sprintf("%s (%s)", rule.Name, rule.ID)
 	return claim, nil
 }
 
-// Manager returns the RdsAutopilot that manages an instance: the smallest mark of the rules that watch one of the ids.
-// It ignores rules that bear no mark, and rules of an RdsAutopilot in mode Recommend. ok is false if no rule is left.
-func Manager(listed []otc.Rule, ids []string) (manager Mark, ok bool) {
+// Manager returns the RdsAutopilot that manages an instance, by the names of the rules that watch one of the ids. ok is
+// false if there is none.
+func Manager(listed []otc.Rule, ids []string) (owner Mark, ok bool) {
+	owner, _, ok = manager(listed, ids, Mark{}, func(Mark) bool { return false })
+	return owner, ok
+}
+
+// manager returns the smallest mark of the rules that claim an instance, as own sees it, and the oldest rule with it.
+func manager(listed []otc.Rule, ids []string, own Mark, isGone func(Mark) bool) (owner Mark, rule otc.Rule, ok bool) {
 	for _, r := range listed {
 		if r.Namespace != otc.MetricNamespace || !slices.Contains(ids, r.DimensionValue) {
 			continue
 		}
-		mark, marked := ParseMark(r.Description)
-		if marked && !mark.Recommends && (!ok || mark.String() < manager.String()) {
-			manager, ok = mark, true
+		by, claims := ownerOf(r, own)
+		isSmaller := !ok || by.String() < owner.String() || by == owner && r.ID < rule.ID
+		if claims && isSmaller && !isGone(by) {
+			owner, rule, ok = by, r, true
 		}
 	}
-	return manager, ok
+	return owner, rule, ok
 }
 
 func (a *Alarms) deleteRule(ctx context.Context, r otc.Rule) error {

@@ -53,10 +53,11 @@ func differences(observed, desired otc.Rule) []string {
 	return found
 }
 
-// harmless reports whether a rule does its job in spite of these differences. Name and description are not harmless,
-// because removal and claims depend on them.
+// harmless reports whether a rule does its job in spite of these differences. Claims depend on its name and not on its
+// description, which a cloud may cut.
 func harmless(differences []string) bool {
-	return !slices.ContainsFunc(differences, func(field string) bool { return field != diffFilter })
+	isHarmful := func(field string) bool { return field != diffFilter && field != diffDescription }
+	return !slices.ContainsFunc(differences, isHarmful)
 }
 
 // ineffective is a repair of a rule that the cloud accepted without effect. It is kept in memory only. After a restart

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mcsps/rds-autopilot/internal/otc"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -28,7 +29,8 @@ const (
 	hashLength = 8
 )
 
-// Mark says whose a rule is. Its text is the description of the rule.
+// Mark says whose a rule is. Its text is the description of the rule. People copy descriptions, and a cloud may cut
+// them, so a mark is believed only if the rule has the name that the mark gives it.
 type Mark struct {
 	Namespace, Name string
 	Cluster         string // uid of the namespace kube-system
@@ -60,9 +62,34 @@ func ParseMark(text string) (m Mark, ok bool) {
 	return m, true
 }
 
-func (m Mark) isOwner(other Mark) bool {
-	m.Recommends, other.Recommends = false, false
-	return m == other
+// names reports whether a rule has the name that the mark gives it.
+func (m Mark) names(r otc.Rule) bool {
+	_, _, ok := ParseRuleName(r.Name)
+	return ok && strings.HasPrefix(r.Name, m.ruleBase()+"_")
+}
+
+// markOf returns the mark of a rule in any mode. ok is false if it cannot be believed. Such a rule is never removed.
+func markOf(r otc.Rule) (owner Mark, ok bool) {
+	owner, ok = ParseMark(r.Description)
+	owner.Recommends = false
+	return owner, ok && owner.names(r)
+}
+
+// ownerOf returns the owner of a rule as own sees it, and whether the rule claims its instance. If the mark cannot be
+// believed, the hash in the name still proves own, and others of its cluster. Any other owner then has no cluster.
+func ownerOf(r otc.Rule, own Mark) (owner Mark, claims bool) {
+	if owner, ok := markOf(r); ok {
+		return owner, !strings.HasSuffix(r.Description, markRecommends)
+	}
+	namespace, name, ok := ParseRuleName(r.Name)
+	neighbour := Mark{Namespace: namespace, Name: name, Cluster: own.Cluster}
+	switch {
+	case own.names(r):
+		return own, true
+	case neighbour.names(r):
+		return neighbour, true
+	}
+	return Mark{Namespace: namespace, Name: name}, ok
 }
 
 // check returns an error that wraps v1alpha1.ErrNameTooLong if namespace and name do not fit into a mark.
@@ -94,7 +121,11 @@ func ParseRuleName(text string) (namespace, name string, ok bool) {
 	if !ok || len(parts) != 4 || len(parts[2]) != hashLength || slices.Contains(parts, "") {
 		return "", "", false
 	}
-	return parts[0], parts[1], true
+	switch v1alpha1.Metric(parts[3]) {
+	case v1alpha1.MetricStorage, v1alpha1.MetricCPU, v1alpha1.MetricMemory:
+		return parts[0], parts[1], true
+	}
+	return "", "", false
 }
 
 // TopicName returns the name of the topic of an installation: rds-autopilot_<hash>.

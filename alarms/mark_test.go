@@ -124,33 +124,47 @@ func TestClaim(t *testing.T) {
 	larger := alarms.Mark{Namespace: "shop", Name: "orderz", Cluster: clusterID}
 	elsewhere := alarms.Mark{Namespace: "shop", Name: "orders", Cluster: otherClusterID}
 	recommends := func(m alarms.Mark) alarms.Mark { m.Recommends = true; return m }
-	by := func(m alarms.Mark, cluster string) v1alpha1.Claim {
-		return v1alpha1.Claim{By: m.Namespace + "/" + m.Name, Cluster: cluster, Rules: m.RuleName("*")}
-	}
+	gone := alarms.Mark{Namespace: "shop", Name: "gone", Cluster: clusterID}
+	cut := func(r *otc.Rule) { r.Description = r.Description[:20] }
 	w := newWorld(t)
+	w.gone = map[string]bool{"shop/gone": true}
 	for name, tt := range map[string]struct {
-		rules  []alarms.Mark // oldest first
-		change func(*otc.Rule)
-		want   v1alpha1.Claim
+		rules   []alarms.Mark // oldest first
+		change  func(*otc.Rule)
+		by      *alarms.Mark // nil and not own: nobody
+		cluster string
+		own     bool
 	}{
 		"none":                       {},
-		"own":                        {rules: []alarms.Mark{orders, orders}, want: v1alpha1.Claim{Holds: true}},
-		"another one's":              {rules: []alarms.Mark{larger}, want: by(larger, "")},
-		"own, and of a larger mark":  {rules: []alarms.Mark{larger, orders}, want: v1alpha1.Claim{Holds: true}},
-		"own, and of a smaller mark": {rules: []alarms.Mark{smaller, orders}, want: by(smaller, "")},
-		"of another cluster":         {rules: []alarms.Mark{elsewhere}, want: by(elsewhere, otherClusterID)},
-		"of two clusters":            {rules: []alarms.Mark{elsewhere, smaller}, want: by(smaller, "")},
+		"own":                        {rules: []alarms.Mark{orders, orders}, own: true},
+		"own, cut":                   {rules: []alarms.Mark{orders}, change: cut, own: true},
+		"another one's":              {rules: []alarms.Mark{larger}, by: &larger},
+		"another one's, cut":         {rules: []alarms.Mark{larger}, change: cut, by: &larger},
+		"own, and of a larger mark":  {rules: []alarms.Mark{larger, orders}, own: true},
+		"own, and of a smaller mark": {rules: []alarms.Mark{smaller, orders}, by: &smaller},
+		"the same, cut":              {rules: []alarms.Mark{smaller, orders}, change: cut, by: &smaller},
+		"of another cluster":         {rules: []alarms.Mark{elsewhere}, by: &elsewhere, cluster: otherClusterID},
+		"of another cluster, cut":    {rules: []alarms.Mark{elsewhere}, change: cut, by: &elsewhere},
+		"of two clusters":            {rules: []alarms.Mark{elsewhere, smaller}, by: &smaller},
 		"others only recommend":      {rules: []alarms.Mark{recommends(smaller), recommends(elsewhere)}},
 		"own only recommends, another one's": {
-			rules: []alarms.Mark{recommends(orders), larger}, want: by(larger, ""),
+			rules: []alarms.Mark{recommends(orders), larger}, by: &larger,
 		},
+		"of an object that is gone":      {rules: []alarms.Mark{gone}},
+		"of an object that is gone, cut": {rules: []alarms.Mark{gone}, change: cut},
+		"own, and of one that is gone":   {rules: []alarms.Mark{gone, orders}, own: true},
 		"of a node": {
-			rules: []alarms.Mark{smaller}, want: by(smaller, ""),
+			rules: []alarms.Mark{smaller}, by: &smaller,
 			change: func(r *otc.Rule) { r.Dimension, r.DimensionValue = "rds_instance_id", node },
 		},
-		"of another instance":    {rules: []alarms.Mark{smaller}, change: func(r *otc.Rule) { r.DimensionValue = "x" + r.DimensionValue }},
-		"of another service":     {rules: []alarms.Mark{smaller}, change: func(r *otc.Rule) { r.Namespace = "SYS.DDS" }},
-		"with an unreadable one": {rules: []alarms.Mark{smaller}, change: func(r *otc.Rule) { r.Description += "!" + r.Description }},
+		"of another instance":  {rules: []alarms.Mark{smaller}, change: func(r *otc.Rule) { r.DimensionValue = "x" + r.DimensionValue }},
+		"of another service":   {rules: []alarms.Mark{smaller}, change: func(r *otc.Rule) { r.Namespace = "SYS.DDS" }},
+		"a copy by a person":   {rules: []alarms.Mark{smaller}, change: func(r *otc.Rule) { r.Name = "my-disk" }},
+		"a copy, numbered":     {rules: []alarms.Mark{smaller}, change: func(r *otc.Rule) { r.Name += "2" }},
+		"with another's mark":  {rules: []alarms.Mark{larger}, change: func(r *otc.Rule) { r.Description = ourMark }, by: &larger},
+		"own, another's mark":  {rules: []alarms.Mark{orders}, change: func(r *otc.Rule) { r.Description = smaller.String() }, own: true},
+		"with a longer text":   {rules: []alarms.Mark{smaller}, change: func(r *otc.Rule) { r.Description += "!" + r.Description }, by: &smaller},
+		"recommends, by a cut": {rules: []alarms.Mark{recommends(smaller)}, change: cut, by: &smaller},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w.reset(t)
@@ -166,8 +180,14 @@ func TestClaim(t *testing.T) {
 				_, err := w.cloud.CreateRule(t.Context(), r)
 				w.must(err)
 			}
+			want := v1alpha1.Claim{Holds: tt.own}
+			if tt.by != nil {
+				name := tt.by.RuleName(v1alpha1.MetricCPU)
+				i := slices.IndexFunc(w.sim.Rules(), func(r simcloud.Rule) bool { return r.Name == name })
+				want = v1alpha1.Claim{By: tt.by.Namespace + "/" + tt.by.Name, Cluster: tt.cluster, Rule: name + " (" + w.sim.Rules()[i].ID + ")"}
+			}
 			got, err := w.alarms.Claim(t.Context(), "shop", "orders", []string{w.instance, node}, w.clock())
-			if diff := cmp.Diff(tt.want, got); diff != "" || err != nil {
+			if diff := cmp.Diff(want, got); diff != "" || err != nil {
 				t.Error(diff, err)
 			}
 		})

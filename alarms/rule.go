@@ -67,8 +67,9 @@ func sameSeries(observed, desired otc.Rule) bool {
 func (e *ensureRun) rulesOf(listed []otc.Rule, metric v1alpha1.Metric) (ours []otc.Rule) {
 	name, recordedID := e.mark.RuleName(metric), e.recorded(metric).AlarmID
 	for _, r := range listed {
-		mark, ok := ParseMark(r.Description)
-		isNamed, isMarked, isRecorded := r.Name == name, ok && mark.isOwner(e.mark), r.ID == recordedID
+		mark, _ := ParseMark(r.Description)
+		mark.Recommends = e.mark.Recommends
+		isNamed, isMarked, isRecorded := r.Name == name, mark == e.mark, r.ID == recordedID
 		if isNamed && isMarked || isNamed && isRecorded || isMarked && isRecorded {
 			ours = append(ours, r)
 		}

@@ -20,19 +20,15 @@ const retryRewrite = 30 * time.Minute
 
 // Ensure makes the rules of one database as desired: one rule for each desired metric, none for the others, and none
 // that watches another instance. It calls record after each new rule, because Cloud Eye may notify at once, and stops at
-// an error of record. The next run finds by name what an interrupted run has created and not recorded.
-//
-// If the list of rules shows that everything is in order, Ensure sends no request to the cloud. Otherwise it lists the
-// rules again before it changes anything.
+// an error of record. If the list of rules shows that everything is in order, it sends no request to the cloud.
+// Otherwise it lists the rules again before it changes anything.
 //
 // Ensure returns what exists as far as it is known, also with an error, and the metrics whose rules it restored because
-// somebody else had changed or deleted them. If the cloud accepts a repair without effect, Ensure returns an error and
-// repeats the repair after retryRewrite. If the remaining difference is harmless, it returns no error and does not
-// repeat the repair.
+// somebody else had changed or deleted them. If the cloud accepts a repair without effect, it repeats the repair after
+// retryRewrite. Until then it returns an error, unless the difference is harmless.
 //
 // The error is one line with all failures. It wraps v1alpha1.ErrQuota, ErrRuleRefused or ErrNameTooLong if that is the
-// reason. The result's Refused has Cloud Eye's last answer of the first two kinds until a run succeeds, so that it
-// outlasts a time in which Cloud Eye does not answer.
+// reason. The result's Refused has Cloud Eye's last answer of the first two kinds until a run succeeds.
 func (a *Alarms) Ensure(ctx context.Context, desired v1alpha1.DesiredAlarms,
 	record func(v1alpha1.Alarms) error) (v1alpha1.Alarms, []v1alpha1.Metric, error) {
 	e := &ensureRun{
@@ -164,6 +160,11 @@ func (e *ensureRun) ensureRule(ctx context.Context, listed []otc.Rule, desired v
 			kept = r
 		} else if err := e.deleteRule(ctx, r); err != nil {
 			return err
+		}
+	}
+	for _, r := range listed { // a name alone says that a rule is ours if its mark was cut and it is not recorded
+		if target := e.target(desired, r); kept.ID == "" && r.Name == target.Name && sameSeries(r, target) {
+			kept = r
 		}
 	}
 	isDeleted := recorded.AlarmID != "" && kept.ID != recorded.AlarmID && recorded.Dimension == e.desired.Dimension

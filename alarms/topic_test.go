@@ -5,11 +5,13 @@ package alarms_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mcsps/rds-autopilot/alarms"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
@@ -22,21 +24,32 @@ const (
 	refused   = v1alpha1.SubscriptionRefused
 )
 
-// tryTopic runs EnsureTopic with what the last run returned. The requests of the simulation are those of this run
-// afterwards.
-func (w *world) tryTopic() error {
+// tryTopic checks the topic, which is wanted. The requests of the simulation are those of this check afterwards.
+func (w *world) tryTopic() error { return w.reconcileTopic(true) }
+
+// reconcileTopic checks the topic, and what is returned and written.
+func (w *world) reconcileTopic(wanted bool) error {
 	w.sim.ResetRequests()
 	ctx, cancel := context.WithTimeout(w.t.Context(), time.Second)
 	defer cancel()
-	next, err := w.alarms.EnsureTopic(ctx, w.topic, func(t v1alpha1.Topic) error {
-		w.topic = t
-		return nil
-	})
-	w.topic = next
+	found, err := w.alarms.ReconcileTopic(ctx, wanted,
+		func(context.Context) (v1alpha1.Topic, error) { return w.topic, w.unreadable },
+		func(_ context.Context, t v1alpha1.Topic) error {
+			if cmp.Equal(w.topic, t) && w.unreadable == nil {
+				w.t.Errorf("written again: %+v", t)
+			}
+			if w.unwritable == nil {
+				w.topic = t
+			}
+			return w.unwritable
+		})
+	if err == nil && !cmp.Equal(found, w.topic) || err != nil && wanted && found.Message != err.Error() {
+		w.t.Errorf("returned %+v, %v; the ConfigMap has %+v", found, err, w.topic)
+	}
 	return err
 }
 
-// ensureTopic runs EnsureTopic and checks its writes, the state and that the topic of our name is the recorded one.
+// ensureTopic checks the topic, and then the writes, the state and that the ConfigMap has the topic of our name.
 func (w *world) ensureTopic(state v1alpha1.SubscriptionState, writes ...string) {
 	w.t.Helper()
 	w.must(w.tryTopic())
@@ -48,7 +61,7 @@ func (w *world) ensureTopic(state v1alpha1.SubscriptionState, writes ...string) 
 	}
 }
 
-// checkTopicFails runs EnsureTopic, which must fail, and checks the state and the text in its message.
+// checkTopicFails checks the topic, which must fail, and then the state and the text in its message.
 func (w *world) checkTopicFails(state v1alpha1.SubscriptionState, text string) {
 	w.t.Helper()
 	if err := w.tryTopic(); err == nil || w.topic.Message != err.Error() || w.topic.State != state ||
@@ -77,65 +90,125 @@ func (w *world) checkEndpoints(want ...string) {
 	}
 }
 
-func TestEnsureTopicCreatesOneTopicAndRecordsItBeforeItSubscribes(t *testing.T) {
+// Whatever the ConfigMap says and the cloud has, two checks lead to the one right state. A third one changes nothing.
+func TestTopicIsRightAfterTwoChecksFromEveryState(t *testing.T) {
+	const oldURL = "https://old.example.com/smn"
 	w := newWorld(t)
-	failed := errors.New("the API server does not answer")
-	topic, err := w.alarms.EnsureTopic(t.Context(), v1alpha1.Topic{}, func(topic v1alpha1.Topic) error {
-		if topic.URN != w.topicURN() || len(w.sim.Topics()) != 1 || len(w.sim.Subscriptions()) != 0 {
-			t.Errorf("recorded %+v with %d topics, %d subscriptions", topic, len(w.sim.Topics()), len(w.sim.Subscriptions()))
+	edit := func(change func(*v1alpha1.Topic)) func() { return func() { change(&w.topic) } }
+	configMaps := map[string]func(){
+		"right":      func() {},
+		"absent":     func() { w.topic = v1alpha1.Topic{} },
+		"unreadable": func() { w.unreadable = errors.New("forbidden") },
+		"edited": edit(func(t *v1alpha1.Topic) {
+			ahead := metav1.NewTime(w.clock().Add(24 * time.Hour))
+			t.State, t.SubscriptionURN, t.Message, t.RequestedTime = confirmed, "urn:1", "edited", &ahead
+		}),
+		"edited to another project": edit(func(t *v1alpha1.Topic) { t.URN = w.twinURN() }),
+		"edited to the older URL": edit(func(t *v1alpha1.Topic) {
+			t.URL, t.State, t.SubscriptionURN = ourURL, confirmed, w.sim.Subscriptions()[0].URN
+		}),
+	}
+	check := func(t *testing.T, configMap, topic, subscription string, wanted bool) {
+		w.reset(t)
+		create := func(name string) string {
+			urn, err := w.cloud.CreateTopic(t.Context(), name, "rds-autopilot autopilot cluster "+clusterID)
+			w.must(err)
+			return urn
 		}
-		return failed
-	})
-	if !errors.Is(err, failed) || topic.URN != w.topicURN() || topic.State != "" || len(w.sim.Subscriptions()) != 0 {
-		t.Errorf("without a record: %+v, %v", topic, err)
+		name := alarms.TopicName(clusterID, "autopilot")
+		create(name + "2")
+		create("x" + name)
+		others, urn := w.sim.Topics(), create(name)
+		subscribe := func(url string) string {
+			urn, err := w.cloud.Subscribe(t.Context(), urn, "https", url, "rds-autopilot")
+			w.must(err)
+			return urn
+		}
+		requested := metav1.NewTime(w.clock().Add(-time.Minute))
+		w.topic = v1alpha1.Topic{URN: urn, URL: ourURL, State: pending, RequestedTime: &requested}
+		switch subscription {
+		case "of another URL":
+			w.topic = v1alpha1.Topic{URN: urn, URL: oldURL, State: confirmed, SubscriptionURN: subscribe(oldURL)}
+			w.sim.Confirm(w.topic.SubscriptionURN)
+		case "confirmed":
+			w.topic.SubscriptionURN, w.topic.State = subscribe(ourURL), confirmed
+			w.sim.Confirm(w.topic.SubscriptionURN)
+		case "pending":
+			w.topic.SubscriptionURN = subscribe(ourURL)
+		}
+		if configMap != "edited to the older URL" || subscription != "absent" {
+			configMaps[configMap]()
+		}
+		if topic == "absent" {
+			w.sim.RemoveTopic(urn)
+		}
+		w.hasTwin = topic == "two of the name"
+		before, topics := w.topic, w.sim.Topics()
+		for range 2 {
+			if err := w.reconcileTopic(wanted); (err != nil) != (wanted && w.unreadable != nil) {
+				t.Errorf("%v", err)
+			}
+			w.advance(30 * time.Second)
+		}
+		switch {
+		case wanted && w.unreadable != nil: // no receiver knows the topic
+			if !cmp.Equal(topics, w.sim.Topics()) || !cmp.Equal(before, w.topic) {
+				t.Errorf("topics %+v, ConfigMap %+v", w.sim.Topics(), w.topic)
+			}
+			return
+		case !wanted:
+			if !cmp.Equal(others, w.sim.Topics()) || w.topic != (v1alpha1.Topic{}) {
+				t.Errorf("topics %+v, ConfigMap %+v", w.sim.Topics(), w.topic)
+			}
+			return
+		}
+		want := v1alpha1.Topic{URN: urn, URL: ourURL, State: pending, RequestedTime: w.topic.RequestedTime}
+		wantURLs := []string{ourURL}
+		if subscription == "of another URL" && topic != "absent" {
+			wantURLs = []string{oldURL, ourURL}
+		}
+		if subscription == "confirmed" && topic != "absent" {
+			want.State = confirmed
+		} else if want.RequestedTime == nil || want.RequestedTime.After(w.clock()) {
+			t.Errorf("ConfigMap %+v, want the time of the request", w.topic)
+		}
+		if w.checkEndpoints(wantURLs...); t.Failed() {
+			return
+		}
+		want.SubscriptionURN = w.sim.Subscriptions()[len(wantURLs)-1].URN
+		if !cmp.Equal(want, w.topic) || len(w.sim.Topics()) != len(others)+1 {
+			t.Errorf("topics %+v, ConfigMap %+v, want %+v", w.sim.Topics(), w.topic, want)
+		}
+		w.ensureTopic(want.State)
+		if n := len(w.sim.Requests()); n != 2 {
+			t.Errorf("%d requests while everything is in order, want 2", n)
+		}
+		w.sim.Confirm(want.SubscriptionURN)
+		w.must(w.tryTopic())
+		w.ensureTopic(confirmed)
+		w.checkEndpoints(ourURL)
 	}
-	w.ensureTopic(pending, "CreateTopic", "Subscribe") // the record is lost, and the topic is found by its name
-	subscription, topics := w.sim.Subscriptions()[0], w.sim.Topics()
-	if len(topics) != 1 || topics[0].DisplayName != "rds-autopilot autopilot cluster "+clusterID {
-		t.Errorf("topics %+v", topics)
-	}
-	if subscription.Endpoint != ourURL || subscription.Protocol != "https" || subscription.URN != w.topic.SubscriptionURN {
-		t.Errorf("subscription %+v, recorded %+v", subscription, w.topic)
-	}
-	w.sim.Confirm(subscription.URN)
-	w.ensureTopic(confirmed)
-	if n := len(w.sim.Requests()); n != 1 {
-		t.Errorf("%d requests while everything is in order, want 1", n)
-	}
-	w.topic = v1alpha1.Topic{}
-	w.ensureTopic(confirmed, "CreateTopic")
-	if w.topic.SubscriptionURN != subscription.URN {
-		t.Errorf("after the record was lost: %+v", w.topic)
-	}
-	w.sim.RemoveTopic(w.topicURN())
-	w.ensureTopic(pending, "CreateTopic", "Subscribe")
-	if w.topic.SubscriptionURN == subscription.URN || len(w.sim.Topics()) != 1 {
-		t.Errorf("after the topic was deleted: %+v", w.topic)
+	for configMap := range configMaps {
+		for _, topic := range []string{"absent", "there", "two of the name"} {
+			for _, subscription := range []string{"absent", "pending", "confirmed", "of another URL"} {
+				for _, wanted := range []bool{true, false} {
+					name := fmt.Sprintf("ConfigMap %s, topic %s, subscription %s, on %t", configMap, topic, subscription, wanted)
+					t.Run(name, func(t *testing.T) { check(t, configMap, topic, subscription, wanted) })
+				}
+			}
+		}
 	}
 }
 
-// The credentials may have been changed to those of another project, and a record may be that of another installation.
-func TestRecordOfAnotherTopicIsNotUsed(t *testing.T) {
+// Without the ConfigMap, no receiver would accept the confirmation.
+func TestTopicThatCannotBeStoredIsNotSubscribed(t *testing.T) {
 	w := newWorld(t)
-	for _, urn := range []string{
-		strings.Replace(w.topicURN(), w.sim.ProjectID(), strings.Repeat("f", 32), 1), w.topicURN() + "x",
-	} {
-		w.reset(t)
-		requested := v1alpha1.Topic{URN: urn, SubscriptionURN: urn + ":1", URL: ourURL, State: confirmed}
-		w.topic = requested
-		w.ensureTopic(pending, "CreateTopic", "Subscribe")
-		for range 2 { // the second time there is no topic
-			w.must(w.alarms.RemoveTopic(t.Context(), requested))
-			if len(w.sim.Topics()) != 0 {
-				t.Errorf("RemoveTopic with the record %s left the topic", urn)
-			}
-		}
-		for _, r := range w.sim.Requests() {
-			if strings.Contains(r.URI, urn) {
-				t.Errorf("request for the topic of another one: %s", r.URI)
-			}
-		}
+	w.unwritable = errors.New("denied")
+	if err := w.tryTopic(); !errors.Is(err, w.unwritable) || len(w.sim.Topics()) != 1 || len(w.sim.Subscriptions()) != 0 {
+		t.Errorf("%v, topics %+v, subscriptions %+v", err, w.sim.Topics(), w.sim.Subscriptions())
 	}
+	w.unwritable = nil
+	w.ensureTopic(pending, "Subscribe")
 }
 
 func TestPendingSubscriptionIsRequestedAgainAfter30Minutes(t *testing.T) {
@@ -258,35 +331,4 @@ func TestRefusalIsReportedAsLongAsItLasts(t *testing.T) {
 	// A confirmed subscription stays confirmed if SMN refuses to list it.
 	w.refuse("ListTopicSubscriptions")
 	w.checkTopicFails(confirmed, "Not today")
-}
-
-func TestRemoveTopicLeavesTopicsOfOthers(t *testing.T) {
-	w := newWorld(t)
-	name := alarms.TopicName(clusterID, "autopilot")
-	for _, other := range []string{
-		name + "2", "x" + name, strings.ToUpper(name), alarms.TopicName(otherClusterID, "autopilot"), alarms.TopicName(clusterID, "other"),
-	} {
-		_, err := w.cloud.CreateTopic(t.Context(), other, "rds-autopilot autopilot cluster "+clusterID)
-		w.must(err)
-	}
-	topics := w.sim.Topics()
-	for _, isKnown := range []bool{true, false} {
-		w.topic = v1alpha1.Topic{}
-		w.must(w.tryTopic())
-		if !isKnown {
-			w.topic = v1alpha1.Topic{}
-		}
-		for range 2 { // the second time there is no topic
-			w.must(w.alarms.RemoveTopic(t.Context(), w.topic))
-			if diff := cmp.Diff(topics, w.sim.Topics()); diff != "" {
-				t.Fatalf("known %t:\n%s", isKnown, diff)
-			}
-		}
-	}
-	w.refuse("ListTopics", "DeleteTopic")
-	for _, was := range []v1alpha1.Topic{{}, {URN: w.topicURN()}} {
-		if err := w.alarms.RemoveTopic(t.Context(), was); err == nil || !strings.Contains(err.Error(), "Not today") {
-			t.Errorf("RemoveTopic(%+v) = %v", was, err)
-		}
-	}
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/rsa"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/zap"
 
 	"github.com/mcsps/rds-autopilot/alarms"
 	"github.com/mcsps/rds-autopilot/internal/otc"
@@ -41,7 +43,12 @@ type world struct {
 	stale    []otc.Rule // is listed in place of the rules as long as a caller accepts lists from before now
 	failing  atomic.Pointer[failing]
 	now      atomic.Pointer[time.Time]
-	topic    v1alpha1.Topic  // what EnsureTopic returned last
+	topic    v1alpha1.Topic  // what the ConfigMap has
+	gone     map[string]bool // objects that do not exist, as NAMESPACE/NAME
+	// unreadable and unwritable are answers of the API server about the ConfigMap.
+	unreadable, unwritable error
+	// hasTwin means that another project shares a topic of our name.
+	hasTwin  bool
 	recorded v1alpha1.Alarms // what Ensure returned or recorded last
 }
 
@@ -68,13 +75,14 @@ func newWorld(t *testing.T) *world {
 		k, v, _ := strings.Cut(pair, "=")
 		env[k] = v
 	}
-	w.cloud, err = otc.Connect(t.Context(), otc.Options{Env: func(k string) string { return env[k] }, Rate: 10000})
+	w.cloud, err = otc.Connect(t.Context(), otc.Options{Env: func(k string) string { return env[k] }, Rate: 10000, Log: zap.NewNop(), Now: time.Now})
 	w.must(err)
 	in, err := w.sim.AddInstance(simcloud.Instance{Flavor: "rds.mysql.c2.medium", VolumeGB: 40})
 	w.must(err)
 	w.instance = in.ID
 	w.options = alarms.Options{
 		Cloud: lists{w.cloud, w}, ClusterID: clusterID, Namespace: "autopilot", Endpoint: ourURL, Now: w.clock,
+		IsGone: func(_ context.Context, namespace, name string) bool { return w.gone[namespace+"/"+name] },
 		Metrics: []alarms.Metric{
 			{v1alpha1.MetricStorage, "rds039_disk_util", "%"}, {v1alpha1.MetricCPU, "rds001_cpu_util", "%"},
 			{v1alpha1.MetricMemory, "rds002_mem_util", "%"},
@@ -97,7 +105,7 @@ func (w *world) reset(t *testing.T) {
 		w.sim.RemoveRule(r.ID)
 	}
 	w.refuse()
-	w.topic, w.recorded, w.stale = v1alpha1.Topic{}, v1alpha1.Alarms{}, nil
+	w.topic, w.recorded, w.stale, w.hasTwin, w.unreadable = v1alpha1.Topic{}, v1alpha1.Alarms{}, nil, false, nil
 	w.restart()
 }
 
@@ -132,6 +140,23 @@ func (l lists) Rules(ctx context.Context, notBefore time.Time) ([]otc.Rule, erro
 	return l.ListRules(ctx)
 }
 
+func (l lists) Topics(ctx context.Context) ([]otc.Topic, error) {
+	listed, err := l.Cloud.Topics(ctx)
+	if l.w.hasTwin {
+		listed = append([]otc.Topic{{URN: l.w.twinURN(), Name: alarms.TopicName(clusterID, "autopilot")}}, listed...)
+	}
+	return listed, err
+}
+
+// TopicSubscriptions lists nothing for a topic that does not exist. The manual says 404.
+func (l lists) TopicSubscriptions(ctx context.Context, topicURN string) ([]otc.Subscription, error) {
+	listed, err := l.Cloud.TopicSubscriptions(ctx, topicURN)
+	if errors.Is(err, otc.ErrNotFound) {
+		err = nil
+	}
+	return listed, err
+}
+
 func (w *world) clock() time.Time { return *w.now.Load() }
 
 func (w *world) advance(d time.Duration) {
@@ -141,6 +166,11 @@ func (w *world) advance(d time.Duration) {
 
 func (w *world) topicURN() string {
 	return "urn:smn:eu-de:" + w.sim.ProjectID() + ":" + alarms.TopicName(clusterID, "autopilot")
+}
+
+// twinURN returns the URN of a topic of our name in another project.
+func (w *world) twinURN() string {
+	return strings.Replace(w.topicURN(), w.sim.ProjectID(), strings.Repeat("f", 32), 1)
 }
 
 // desired returns the rules of the database shop/orders.

@@ -35,8 +35,7 @@ func UntilWindowCloses(spec v1alpha1.Spec, now time.Time) (remaining time.Durati
 
 // PendingDeferral returns the deferred change that still waits for the window, as the present policy sees it. It
 // returns nil if the change is older than maxDeferral, if the flavor has changed since it was deferred, or if the
-// policy has no window any more. It omits a metric that is switched off, or whose recorded value is below the present
-// threshold.
+// policy has no window any more. It omits a metric that is off, or whose recorded value is below the present threshold.
 func (c Case) PendingDeferral() *v1alpha1.Deferred {
 	w := c.Status.Deferred
 	if w == nil || c.Spec.Flavor.Window == nil || c.Now.Sub(w.LastTime.Time) > maxDeferral {
@@ -47,13 +46,11 @@ func (c Case) PendingDeferral() *v1alpha1.Deferred {
 	}
 	due := w.DeepCopy()
 	due.Metrics = nil
+	value, unknown := strconv.ParseFloat(w.ValuePercent, 64) // of the first metric
 	for i, m := range w.Metrics {
 		row, err := LookupMetric(m)
-		value, known := 0.0, false
-		if percent, parseErr := strconv.ParseFloat(w.ValuePercent, 64); i == 0 && parseErr == nil {
-			value, known = percent, true // that of the first metric
-		}
-		if err == nil && row.Enabled(c.Spec) && (!known || value >= float64(row.ConfiguredThreshold(c.Spec))) {
+		if err == nil && row.Enabled(c.Spec) &&
+			(i > 0 || unknown != nil || value >= float64(row.ConfiguredThreshold(c.Spec))) {
 			due.Metrics = append(due.Metrics, m)
 		} else if i == 0 {
 			due.ValuePercent = ""
@@ -89,8 +86,7 @@ func (c Case) DueDeferred(inForce []Alarm) []Alarm {
 }
 
 // DeferToWindow returns the record of a change that waits for the window. The metrics of these alarms come first, those
-// of an earlier deferral follow. The value is that of the first metric; the others are only known to have been over
-// their threshold.
+// of an earlier deferral follow. The value is that of the first metric; the others were over their threshold.
 func (c Case) DeferToWindow(alarms []Alarm) *v1alpha1.Deferred {
 	w := &v1alpha1.Deferred{FirstTime: *Seconds(c.Now), LastTime: *Seconds(c.Now)}
 	for _, a := range alarms {

@@ -19,6 +19,8 @@ var (
 	ErrGone = errors.New("no longer exists")
 	// ErrNotRequested means that a step before the request for a change failed, so nothing was requested.
 	ErrNotRequested = errors.New("nothing was requested")
+	// ErrOutage means that Cloud Eye answers no request now, so no other read can do better.
+	ErrOutage = errors.New("no answer of Cloud Eye")
 	// ErrKubernetes is in every error of the API server, so that failures can be counted by their cause.
 	ErrKubernetes = errors.New("the Kubernetes API failed")
 )

@@ -36,16 +36,11 @@ type Evidence struct {
 	Time    time.Time
 	Percent float64 // for storage: the percentage that Cloud Eye reports
 	UsedGB  float64 // storage only
+	Missing string  // why Cloud Eye has no sound value, for each source; then it is that of a message, or there is none
 }
 
 // Present reports whether there is a measurement.
 func (e Evidence) Present() bool { return !e.Time.IsZero() }
-
-// IsCredible reports whether a measurement can be true: it is not negative, finite, at most that large and not dated
-// ahead. Every other measurement counts as missing.
-func (p Point) IsCredible(most float64, now time.Time) bool {
-	return p.Value >= 0 && p.Value <= most && !p.Time.After(now.Add(aheadAtMost))
-}
 
 // Alarm holds what is known about the alarm of one metric when a decision is made.
 type Alarm struct {
@@ -106,25 +101,19 @@ func (a Alarm) OverdueRequeue(c Case) time.Duration {
 	return max(a.untilOverdue(c), DataRequeue)
 }
 
-// SetEvidence enters the newest measurement of a metric into its alarm. A measurement of the used space also updates
-// what the status derives from it. If it could not be read, the stored signal is the evidence.
-func (c *Case) SetEvidence(m v1alpha1.Metric, e Evidence, err error) {
+// SetEvidence enters the measurement of a metric into its alarm. If Cloud Eye has measured the used space, SetEvidence
+// also updates what the status derives from it.
+func (c *Case) SetEvidence(m v1alpha1.Metric, e Evidence) {
 	c.Alarms = slices.Clone(c.Alarms)
 	for i := range c.Alarms {
-		a := &c.Alarms[i]
-		if a.Metric != m {
-			continue
+		if c.Alarms[i].Metric == m {
+			c.Alarms[i].Evidence = e
 		}
-		a.Evidence = e
-		if err != nil {
-			a.Evidence = a.EvidenceFromSignal(*c)
-		}
-		if !Row(m).InGB() {
-			continue
-		}
-		if a.Evidence.UsedGB <= 0 { // no database is empty, so this is a gap of the metric
-			a.Evidence, e = Evidence{}, Evidence{}
-		}
+	}
+	if e.Missing != "" { // an older message must not end what a newer measurement has shown
+		e = Evidence{}
+	}
+	if Row(m).InGB() {
 		c.Status.Used, c.Status.ReadOnly = c.UsedSpace(e), c.ReadOnly(e)
 		c.Status.OverThresholdSince = c.OverThresholdSince(e)
 	}
@@ -221,27 +210,20 @@ func (a Alarm) MessageID() string {
 	return ""
 }
 
-// EvidenceFromSignal returns the evidence in the signal, for use if Cloud Eye does not answer. A storage percentage
-// refers to the size that the volume had at the time of the measurement.
-func (a Alarm) EvidenceFromSignal(c Case) Evidence {
-	if a.Signal == nil || a.Signal.DatapointTime == nil || c.Instance == nil {
-		return Evidence{}
-	}
-	percent, err := strconv.ParseFloat(a.Signal.ValuePercent, 64)
-	if err != nil || !(Point{a.Signal.DatapointTime.Time, percent}).IsCredible(Row(a.Metric).MostPercent(), c.Now) {
-		return Evidence{}
-	}
-	e := Evidence{Time: a.Signal.DatapointTime.Time, Percent: percent}
-	if Row(a.Metric).InGB() { // 0 if the size of the volume is not known
-		e.UsedGB = percent / 100 * float64(c.sizeAt(e.Time))
-	}
-	return e
-}
-
 // UsedSpaceDue reports whether the used space may stand in for a storage alarm that is not in force, so that it must
 // be read.
 func (c Case) UsedSpaceDue(a Alarm) bool {
 	s := c.Status
 	return c.Instance != nil && c.Instance.HasKnownEngine() && (c.IsSweep || a.InForce(c.Now) || !c.GrowthTime(a).IsZero() || s.OverThresholdSince != nil ||
 		c.ReadOnly(Evidence{}) != nil || c.awaitsAttempt(v1alpha1.KindVolume))
+}
+
+// Micro returns a time with the precision of a MicroTime in JSON.
+func Micro(t time.Time) *metav1.MicroTime {
+	return new(metav1.NewMicroTime(t.Truncate(time.Microsecond)))
+}
+
+// Seconds returns a time with the precision of a Time in JSON.
+func Seconds(t time.Time) *metav1.Time {
+	return new(metav1.NewTime(t.Truncate(time.Second)))
 }

@@ -3,8 +3,12 @@
 package autopilot_test
 
 import (
+	"cmp"
 	"errors"
+	"maps"
 	"math"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -70,31 +74,6 @@ func TestUsedSpaceIsStoredAfterOnePercentOrHalfAnHour(t *testing.T) {
 	}
 }
 
-func TestAddSignalKeepsTheNewestOfEachMetric(t *testing.T) {
-	sig := func(id string, age time.Duration) v1alpha1.Signal {
-		return v1alpha1.Signal{Metric: v1alpha1.MetricCPU, MessageID: id, AlarmTime: cases.Ago(age)}
-	}
-	in, first := autopilot.AddSignal(v1alpha1.Intake{}, sig("a", time.Minute))
-	for _, tc := range []struct {
-		name string
-		sig  v1alpha1.Signal
-		want autopilot.SignalResult
-	}{
-		{"the same message", sig("a", time.Minute), autopilot.SignalDuplicate},
-		{"an older alarm", sig("b", 2*time.Minute), autopilot.SignalStale},
-		{"the same alarm under a fresh id", sig("c", time.Minute), autopilot.SignalStale},
-		{"a newer alarm", sig("d", 0), autopilot.SignalAdded},
-		{"another metric", v1alpha1.Signal{Metric: v1alpha1.MetricStorage, MessageID: "e", AlarmTime: cases.Ago(time.Hour)}, autopilot.SignalAdded},
-	} {
-		if _, got := autopilot.AddSignal(in, tc.sig); got != tc.want || first != autopilot.SignalAdded {
-			t.Errorf("%s: %d, want %d", tc.name, got, tc.want)
-		}
-	}
-	if len(in.Signals) != 1 || in.Signals[0].MessageID != "a" {
-		t.Errorf("the intake that was passed was altered: %+v", in)
-	}
-}
-
 func TestAlarmSinceIgnoresTheSignalOfAnEarlierAlarm(t *testing.T) {
 	days := cases.Signalled(cases.StorageAt(93), v1alpha1.StateAlarm, 72*time.Hour, "93")
 	if days.MessageID() != "" || !days.Since(cases.Quiet()).Equal(days.StateTime) {
@@ -137,20 +116,20 @@ func TestMissingSizeOrMeasurementIsNotZero(t *testing.T) {
 			t.Errorf("%s: %+v, want %d GB", name, got, tc.want)
 		}
 	}
-	c.SetEvidence(v1alpha1.MetricStorage, autopilot.Evidence{Time: cases.Noon().Add(-time.Minute), UsedGB: 96}, nil)
+	c.SetEvidence(v1alpha1.MetricStorage, autopilot.Evidence{Time: cases.Noon().Add(-time.Minute), UsedGB: 96})
 	before := c.Status
 	if before.OverThresholdSince == nil || before.ReadOnly == nil || before.Used == nil {
 		t.Fatalf("at 96 GB: %+v", before)
 	}
-	c.SetEvidence(v1alpha1.MetricStorage, autopilot.Evidence{Time: cases.Noon()}, nil)
+	c.SetEvidence(v1alpha1.MetricStorage, autopilot.Evidence{Time: cases.Noon(), UsedGB: 10, Missing: "no value"})
+	c.SetEvidence(v1alpha1.MetricStorage, autopilot.Evidence{})
 	if c.Alarms[0].Evidence.Present() || c.Status.OverThresholdSince != before.OverThresholdSince || c.Status.ReadOnly != before.ReadOnly || c.Status.Used != before.Used {
-		t.Errorf("a used space of 0 counts: %+v, %+v", c.Alarms[0].Evidence, c.Status)
+		t.Errorf("a missing used space counts: %+v, %+v", c.Alarms[0].Evidence, c.Status)
 	}
 	c.Instance.VolumeGB = 0
-	c.Alarms = []autopilot.Alarm{cases.Signalled(cases.StorageAt(0), v1alpha1.StateAlarm, time.Minute, "96.0")}
-	c.SetEvidence(v1alpha1.MetricStorage, autopilot.Evidence{}, errors.New("no answer"))
-	if c.Alarms[0].Evidence.Present() || c.IsFull(autopilot.Evidence{Time: cases.Noon(), UsedGB: 96}) {
-		t.Errorf("a volume of unknown size is full: %+v", c.Alarms[0].Evidence)
+	e, _ := c.Measure(c.Alarms[0], func([]string) autopilot.Readings { return nil })
+	if e.Present() || c.IsFull(autopilot.Evidence{Time: cases.Noon(), UsedGB: 96}) {
+		t.Errorf("a volume of unknown size is full: %+v", e)
 	}
 }
 
@@ -210,53 +189,153 @@ func TestReadOnlyLastsUntilANewerMeasurementShowsTheDatabaseWritable(t *testing.
 	}
 }
 
-// A signal has a percentage only, so the used space depends on the size of the volume at the time of its datapoint.
-func TestEvidenceFromSignalUsesTheSizeAtItsTime(t *testing.T) {
-	for name, tc := range map[string]struct {
-		grownAgo, evidenceAgo time.Duration // of our growth from 90 to 100 GB
-		want                  float64
-	}{
-		"grown after the datapoint":                               {time.Minute, 0, 84.6},
-		"grown a minute before it, within the skew of the clocks": {6 * time.Minute, 0, 94},
-		"grown a minute after it, within the skew of the clocks":  {4 * time.Minute, 0, 94},
-		"grown 3 minutes before it":                               {8 * time.Minute, 0, 94},
-		"grown before it, because of this value":                  {8 * time.Minute, 5 * time.Minute, 84.6},
-	} {
-		c := cases.Quiet()
-		growth := cases.GrownVolume("90", "100", tc.grownAgo)
-		if tc.evidenceAgo > 0 {
-			growth.EvidenceTime = new(cases.Ago(tc.evidenceAgo))
+// held is what a source may hold, with the reason why it is not sound.
+type held struct {
+	name, flaw string
+	age        time.Duration
+	value      float64 // 0 means that of the metric
+}
+
+func (h held) reading(sound, before float64) (r autopilot.Reading) {
+	switch value := cmp.Or(h.value, h.of(sound, before), sound); h.name {
+	case "missing":
+	case "text":
+		r.Err = errors.New(h.flaw)
+	default:
+		r.Points = []autopilot.Point{{Time: cases.Noon().Add(-h.age), Value: value}}
+	}
+	return r
+}
+
+// of returns the value of a sound source, else 0.
+func (h held) of(sound, before float64) float64 {
+	return map[string]float64{"sound": sound, "before the growth": before}[h.name]
+}
+
+// If one source of the used space is sound, the first sound one counts; while the rule is in alarm, the higher one of used
+// space and percentage. Else it is missing, with the reason of each source.
+func TestOneSoundSourceOfTheUsedSpaceIsEnough(t *testing.T) {
+	all := []held{
+		{"sound", "", time.Minute, 0}, {"before the growth", "", 12 * time.Minute, 0}, {"missing", "no value", 0, 0},
+		{"text", "no", 0, 0}, {"not finite", "+Inf cannot be true", time.Minute, math.Inf(1)},
+		{"negative", "-1 cannot be true", time.Minute, -1}, {"too large", "121.1 cannot be true", time.Minute, 121.1},
+		{"old", "too old", 31 * time.Minute, 0}, {"ahead", "dated ahead", -6 * time.Minute, 0},
+	}
+	row, c := autopilot.Row(v1alpha1.MetricStorage), cases.Quiet()
+	cases.Sized(110)(&c)
+	c.Status.Changes = []v1alpha1.Change{cases.GrownVolume("100", "110", 5*time.Minute)}
+	for n := range 2 * 9 * 9 * 9 * 9 {
+		used, total, percent, message := all[n%9], all[n/9%9], all[n/81%9], all[n/729%9]
+		a := autopilot.Alarm{Metric: row.Metric, State: []v1alpha1.State{v1alpha1.StateAlarm, v1alpha1.StateOK}[n/6561]}
+		ofUsed, ofTotal, ofList := used.of(88, 84), 0.0, percent.of(99, 80)
+		if total.name == percent.name { // of the same time
+			ofTotal = percent.of(98.1, 79.2)
 		}
-		c.Status.Changes, c.FormerSeen = []v1alpha1.Change{growth}, growth.EndTime.Time
-		a := cases.Signalled(cases.StorageAt(0), v1alpha1.StateAlarm, 5*time.Minute, "94")
-		if got := a.EvidenceFromSignal(c).UsedGB; got != tc.want {
-			t.Errorf("%s: %g GB used, want %g", name, got, tc.want)
+		want := cmp.Or(ofUsed, ofTotal, ofList, message.of(104.5, 94))
+		if a.State == v1alpha1.StateAlarm && ofUsed > 0 { // which is below the threshold
+			want = max(ofUsed, cmp.Or(ofTotal, ofList))
+		}
+		text := map[string]string{"text": "a lot"}[message.name]
+		for _, p := range message.reading(95, 94).Points {
+			text = strconv.FormatFloat(p.Value, 'f', -1, 64)
+		}
+		has := autopilot.Readings{
+			row.UsedGB: used.reading(88, 84), row.TotalGB: total.reading(109, 99), row.CloudEye: percent.reading(90, 80),
+		}
+		read := autopilot.Readings{}
+		e, err := c.Measure(cases.Signalled(a, a.State, message.age, text), func(names []string) autopilot.Readings {
+			for _, name := range names {
+				read[name] = has[name]
+			}
+			return maps.Clone(read)
+		})
+		isLost, isUnread := ofUsed+ofList == 0, used.name == "text" || percent.name == "text"
+		isExplained := strings.HasPrefix(e.Missing, "used space: "+used.flaw) && strings.Contains(e.Missing, "newest message: "+message.flaw) &&
+			strings.Contains(e.Missing, "percentage of the total size: "+percent.flaw) && strings.Contains(e.Missing, "listed size: "+percent.flaw)
+		if math.Abs(e.UsedGB-want) > 1e-9 || e.Present() != (want > 0) || (e.Missing != "") != isLost || want == 0 && !isExplained ||
+			(err != nil) != (isLost && isUnread) || ofUsed > 0 && a.State == v1alpha1.StateOK && len(read) > 1 {
+			t.Errorf("%s: used space %s, total size %s, percentage %s, message %s: %+v, %v, %d metrics read; want %g GB",
+				a.State, used.name, total.name, percent.name, message.name, e, err, len(read), want)
 		}
 	}
 }
 
-func TestMeasurementThatCannotBeTrueIsMissing(t *testing.T) {
+// The cloud may count in GiB. A value belongs to the size at its own time, or the same value would grow the volume twice.
+func TestUsedSpaceBelongsToTheSizeAtItsTime(t *testing.T) {
+	row := autopilot.Row(v1alpha1.MetricStorage)
 	for name, tc := range map[string]struct {
-		value float64
-		ahead time.Duration
-		want  bool
+		metric string
+		value  float64
+		grown  time.Duration // ago, of the growth from 1,000 to 1,020 GB; the value is 10 minutes old
+		want   float64
 	}{
-		"zero": {0, 0, true}, "as large as the volume": {100, 0, true}, "negative": {-0.1, 0, false},
-		"more than the volume": {100.1, 0, false}, "infinite": {math.Inf(1), 0, false}, "not a number": {math.NaN(), 0, false},
-		"5 minutes ahead": {50, 5 * time.Minute, true}, "more than 5 minutes ahead": {50, 5*time.Minute + 1, false},
+		"107.4 % of the volume":                    {row.UsedGB, 1074, time.Hour, 1020},
+		"a tenth above the volume":                 {row.UsedGB, 1122, time.Hour, 1020},
+		"more than a tenth above the volume":       {row.UsedGB, 1122.1, time.Hour, 0},
+		"107.4 % before the growth":                {row.UsedGB, 1074, 9 * time.Minute, 1000},
+		"so much that the growth came before":      {row.UsedGB, 1101, 9 * time.Minute, 1020},
+		"percentage before the growth":             {row.CloudEye, 91.2, 9 * time.Minute, 912},
+		"percentage within the skew of the clocks": {row.CloudEye, 91.2, 12 * time.Minute, 912},
+		"percentage after the growth":              {row.CloudEye, 91.2, 13 * time.Minute, 930.24},
+		"percentage with a rounding error":         {row.CloudEye, 101, time.Hour, 1020},
 	} {
-		if got := (autopilot.Point{Time: cases.Noon().Add(tc.ahead), Value: tc.value}).IsCredible(100, cases.Noon()); got != tc.want {
-			t.Errorf("%s: credible %t", name, got)
+		c := cases.Quiet(cases.StorageAt(0))
+		cases.Sized(1020)(&c)
+		c.Status.Changes = []v1alpha1.Change{cases.GrownVolume("1000", "1020", tc.grown)}
+		points := []autopilot.Point{{Time: cases.Noon().Add(-10 * time.Minute), Value: tc.value}}
+		reads := 0
+		e, err := c.Measure(c.Alarms[0], func([]string) autopilot.Readings {
+			reads++
+			return autopilot.Readings{tc.metric: {Points: points}}
+		})
+		c.Alarms[0].Evidence = e
+		if math.Abs(e.UsedGB-tc.want) > 1e-9 || err != nil || c.IsFull(e) && tc.metric == row.UsedGB && reads > 1 ||
+			tc.want == 912 && c.NewSize(c.Alarms[0], 4000) != 1020 {
+			t.Errorf("%s: %+v, %v, want %g GB; grows to %d GB", name, e, err, tc.want, c.NewSize(c.Alarms[0], 4000))
 		}
 	}
-	for _, percent := range []string{"NaN", "Inf", "-1", "101", "1e300"} {
-		a := cases.Signalled(cases.StorageAt(0), v1alpha1.StateAlarm, time.Minute, percent)
-		if e := a.EvidenceFromSignal(cases.Quiet()); e.Present() {
-			t.Errorf("a signal of %s %%: %+v", percent, e)
+}
+
+// In an outage, the message counts at once. A message whose alarm has ended does not count.
+func TestMessageCountsWhileCloudEyeDoesNotAnswer(t *testing.T) {
+	for name, tc := range map[string]struct {
+		alarm autopilot.Alarm
+		err   error
+		want  float64
+	}{
+		"outage":                  {cases.StorageAt(0), autopilot.ErrOutage, 94},
+		"CPU in an outage":        {cases.UsageAt(v1alpha1.MetricCPU, 0), autopilot.ErrOutage, 94},
+		"CPU without data":        {cases.UsageAt(v1alpha1.MetricCPU, 0), nil, 0},
+		"an alarm that has ended": {autopilot.Alarm{Metric: v1alpha1.MetricStorage, State: v1alpha1.StateOK}, nil, 0},
+	} {
+		reads := 0
+		e, err := cases.Quiet().Measure(cases.Signalled(tc.alarm, v1alpha1.StateAlarm, 5*time.Minute, "94"), func(names []string) autopilot.Readings {
+			reads++
+			return autopilot.Readings{names[0]: {Err: tc.err}}
+		})
+		if e.Percent+e.UsedGB != tc.want || !errors.Is(err, tc.err) || tc.err != nil && reads != 1 {
+			t.Errorf("%s: %+v, %v after %d reads", name, e, err, reads)
 		}
 	}
-	a := cases.Signalled(cases.StorageAt(0), v1alpha1.StateAlarm, -6*time.Minute, "95")
-	if e := a.EvidenceFromSignal(cases.Quiet()); e.Present() {
-		t.Errorf("a signal 6 minutes ahead: %+v", e)
+}
+
+func TestWALIsNamedFromAFifthOfTheUsedSpaceOn(t *testing.T) {
+	for name, tc := range map[string]struct {
+		wal    autopilot.WAL
+		usedGB float64
+		want   string
+	}{
+		"below a fifth": {autopilot.WAL{GB: 17.9, InactiveSlots: 1}, 90, ""},
+		"a fifth":       {autopilot.WAL{GB: 18}, 90, "18 of the 90 GB in use are WAL: growing does not fix this"},
+		"with a slot": {autopilot.WAL{GB: 41, InactiveSlots: 1}, 92,
+			"41 of the 92 GB in use are WAL, and 1 inactive logical replication slot keeps WAL: growing does not fix this"},
+		"with two slots": {autopilot.WAL{GB: 41, InactiveSlots: 2}, 92,
+			"41 of the 92 GB in use are WAL, and 2 inactive logical replication slots keep WAL: growing does not fix this"},
+		"no used space":            {autopilot.WAL{GB: 41}, 0, ""},
+		"more than the used space": {autopilot.WAL{GB: 93}, 92, ""},
+	} {
+		if got := tc.wal.Describe(tc.usedGB); got != tc.want {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		}
 	}
 }

@@ -92,14 +92,6 @@ func Metrics() []v1alpha1.Metric {
 // InGB reports whether the evidence is the used space in GB. Its percentage depends on the size of the volume.
 func (r MetricRow) InGB() bool { return r.UsedGB != "" }
 
-// MostPercent returns the largest percentage that can be true. CPU and memory may exceed 100 % by a rounding error.
-func (r MetricRow) MostPercent() float64 {
-	if r.InGB() {
-		return 100
-	}
-	return 101
-}
-
 // Action returns the action that helps against the alarm of the metric.
 func (r MetricRow) Action() Action { return ActionFor(r.HelpedBy) }
 

@@ -3,6 +3,7 @@
 package autopilot
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -52,7 +53,10 @@ func (c Case) Seen(ch v1alpha1.Change) change.Seen {
 	}
 	s.IsChanging = strings.HasPrefix(c.Instance.Status, statusModifying)
 	s.IsAtFrom, s.HasOther, s.IsNew = has == ch.From, has != "" && has != ch.To, has == ch.To && last != ch.To
-	s.IsNewest = change.IsNewest(c.Status.Changes, ch)
+	newest := slices.IndexFunc(c.Status.Changes, func(x v1alpha1.Change) bool { // what was refused has not begun
+		return x.Kind == ch.Kind && x.To == ch.To && x.State != v1alpha1.StateRefused && x.State != v1alpha1.StateWithdrawn
+	})
+	s.IsNewest = newest >= 0 && change.IsSame(c.Status.Changes[newest], ch)
 	flavor, _ := change.LastFlavor(c.Status.Changes)
 	s.IsLast = change.IsSame(flavor, ch)
 	s.Has = has == ch.To && (c.Instance.Status == StatusActive || !change.IsPending(ch))
@@ -60,9 +64,7 @@ func (c Case) Seen(ch v1alpha1.Change) change.Seen {
 	if ch.Kind == v1alpha1.KindVolume {
 		s.Has, s.SpecHas = c.Instance.VolumeGB >= Gigabytes(ch.To), c.Wanted.VolumeGB >= Gigabytes(ch.To)
 	} else {
-		smaller, known := c.isSmaller(c.Wanted.Flavor, ch)
-		s.SpecSmaller = smaller && known
-		smaller, known = c.isSmaller(has, ch)
+		smaller, known := c.isSmaller(wanted, ch) // without an Rds, Wanted is what the instance has
 		s.IsSmaller = smaller && known
 	}
 	s.WasAccepted = c.Accepted != nil && c.Accepted.Equal(ch.RequestTime)
@@ -128,7 +130,8 @@ func (i Instance) Of(kind v1alpha1.ChangeKind) string {
 // NextAttempt returns our change of that kind that may be requested again, and when: one that was refused, or a volume
 // whose request the cloud has not answered.
 func (c Case) NextAttempt(kind v1alpha1.ChangeKind) (ch v1alpha1.Change, at time.Time, ok bool) {
-	if last, failures := change.Backoff(c.Status.Changes, kind, c.Now); failures > 0 {
+	last, failures := change.Backoff(c.Status.Changes, kind, c.Now)
+	if failures > 0 {
 		at = last.Refusal.NextTime.Time
 	}
 	if ch, ok = change.Refused(c.Status.Changes, kind); ok {
@@ -138,7 +141,7 @@ func (c Case) NextAttempt(kind v1alpha1.ChangeKind) (ch v1alpha1.Change, at time
 	if !ok || !c.NoRds || kind != v1alpha1.KindVolume || ch.State != v1alpha1.StateRequested {
 		return ch, at, false
 	}
-	return ch, change.NextAttempt(c.Status.Changes, ch, c.Now), true
+	return ch, ch.RequestTime.Add(change.Wait(failures + 1)), true
 }
 
 // awaitsAttempt reports whether a change of ours of that kind may be requested again.

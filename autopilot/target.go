@@ -3,6 +3,8 @@
 package autopilot
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
@@ -42,12 +44,6 @@ func (t *Target) Explicit(seen, stored v1alpha1.Switch) v1alpha1.SwitchValue {
 	return ""
 }
 
-// GetUID returns the UID, so that a Target can be used like a Kubernetes object.
-func (t *Target) GetUID() types.UID { return t.UID }
-
-// GetResourceVersion returns the version that was read, so that a Target can be used like a Kubernetes object.
-func (t *Target) GetResourceVersion() string { return t.ResourceVersion }
-
 // Event is a Kubernetes event about a database.
 type Event struct {
 	Warning bool
@@ -55,4 +51,12 @@ type Event struct {
 	Reason  string
 	Action  string
 	Note    string
+}
+
+// SignalOf returns the stored signal of a metric, or nil.
+func SignalOf(in v1alpha1.Intake, m v1alpha1.Metric) *v1alpha1.Signal {
+	if i := slices.IndexFunc(in.Signals, func(s v1alpha1.Signal) bool { return s.Metric == m }); i >= 0 {
+		return &in.Signals[i]
+	}
+	return nil
 }

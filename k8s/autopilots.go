@@ -14,20 +14,33 @@ import (
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
 
-// listPage is how many objects a list requests at a time. It bounds the memory of one answer, because an object may
-// have 1.5 MB.
-const listPage = 25
+// listPage is how many objects a list requests at a time. Reading and decoding allocate three times the size of
+// the answer, and an object may have 1.5 MB, so a page costs about 20 MB at most.
+const listPage = 4
 
-// LiveAutopilot reads the RdsAutopilot from the API server. It returns autopilot.ErrGone if there is none.
+// LiveAutopilot reads the RdsAutopilot from the API server. If there is none, it returns autopilot.ErrGone, and the
+// cache has none either. An error about a missing right leaves the cache as it is.
 func (c *Cluster) LiveAutopilot(ctx context.Context, namespace, name string) (*autopilotv1.RdsAutopilot, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
+	cached, isCached := c.Autopilot(namespace, name)
 	a, err := c.autopilotsIn(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
-		return nil, wrapError(err, "get RdsAutopilot %s/%s", namespace, name)
+		err = wrapError(err, "get RdsAutopilot %s/%s", namespace, name)
+		if isCached && errors.Is(err, autopilot.ErrGone) {
+			c.autopilots.forget(cached)
+		}
+		return nil, err
 	}
 	trimAutopilot(a)
 	return a, nil
+}
+
+// IsGone reports whether the API server has no such RdsAutopilot. One that may not be read is not gone, nor is one of a
+// namespace that is not watched.
+func (c *Cluster) IsGone(ctx context.Context, namespace, name string) bool {
+	_, err := c.LiveAutopilot(ctx, namespace, name)
+	return c.IsWatched(namespace) && errors.Is(err, autopilot.ErrGone)
 }
 
 func eachPage[L metav1.ListInterface](ctx context.Context, list func(context.Context, metav1.ListOptions) (L, error),
@@ -55,6 +68,7 @@ func (c *Cluster) CreateAutopilot(ctx context.Context, t *autopilot.Target) erro
 		ObjectMeta: metav1.ObjectMeta{
 			Name:      t.Name,
 			Namespace: t.Namespace,
+			Labels:    c.labels,
 			// Both flags are false, so that deleting a database never waits for us.
 			OwnerReferences: []metav1.OwnerReference{{
 				APIVersion: otcv1.GroupVersion().String(), Kind: otcv1.Kind, Name: t.Name, UID: t.UID,

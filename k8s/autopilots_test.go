@@ -42,6 +42,9 @@ func TestCreatedAutopilotHasAnOwnerAndNoFinalizer(t *testing.T) {
 	if diff := cmp.Diff(want, object.GetOwnerReferences()); diff != "" {
 		t.Errorf("owner (-want +got):\n%s", diff)
 	}
+	if !cmp.Equal(object.GetLabels(), labels) {
+		t.Errorf("labels %v", object.GetLabels())
+	}
 	if len(object.GetFinalizers()) > 0 {
 		t.Errorf("its deletion would wait for %v", object.GetFinalizers())
 	}

@@ -47,6 +47,7 @@ type Cache struct {
 type checker struct {
 	cache.DoneChecker
 	namespace string
+	ofRds     bool
 }
 
 type object interface {
@@ -74,7 +75,7 @@ func newCache(c *Cluster) (*Cache, error) {
 		return nil, err
 	}
 	w.topic = append(w.topic, topic)
-	w.synced = append(w.synced, checker{topic.HasSyncedChecker(), c.own})
+	w.synced = append(w.synced, checker{topic.HasSyncedChecker(), c.own, false})
 	for _, ns := range c.namespaces {
 		noteRds := func(err error) { c.note(ns, otcv1.Resource, err) }
 		rds, err := informer(listWatch(c.rdsIn(ns), noteRds), &otcv1.Rds{}, nil)
@@ -88,7 +89,7 @@ func newCache(c *Cluster) (*Cache, error) {
 		}
 		w.rds = append(w.rds, rds)
 		w.autopilots = append(w.autopilots, autopilots)
-		w.synced = append(w.synced, checker{autopilots.HasSyncedChecker(), ns}, checker{rds.HasSyncedChecker(), ns})
+		w.synced = append(w.synced, checker{autopilots.HasSyncedChecker(), ns, false}, checker{rds.HasSyncedChecker(), ns, true})
 	}
 	return w, nil
 }
@@ -152,7 +153,7 @@ func informer(lw cache.ListerWatcher, example runtime.Object,
 	inf := cache.NewSharedIndexInformerWithOptions(lw, example, cache.SharedIndexInformerOptions{Indexers: indexers})
 	err := errors.Join(inf.SetTransform(transform), inf.SetWatchErrorHandlerWithContext(
 		func(ctx context.Context, r *cache.Reflector, err error) {
-			if !apierrors.IsForbidden(err) { // refusals logs it once
+			if !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) { // refusals logs these once
 				cache.DefaultWatchErrorHandler(ctx, r, err)
 			}
 		}))
@@ -171,13 +172,13 @@ func (k informers[T]) run(ctx context.Context) {
 }
 
 // HasSynced reports whether all objects that existed at the start are in the cache and were passed to the callbacks. It
-// does not wait for namespaces that we may not read, except if there is no other.
+// does not wait for namespaces that we may not read, except if there is no other, nor for Rds without a definition.
 func (w *Cache) HasSynced() bool {
 	synced, refused := false, w.RefusedNamespaces()
 	for _, s := range w.synced {
 		if cache.IsDone(s) {
 			synced = true
-		} else if !slices.Contains(refused, s.namespace) {
+		} else if !slices.Contains(refused, s.namespace) && (!s.ofRds || !w.lacksRds()) {
 			return false
 		}
 	}
@@ -218,13 +219,14 @@ func addHandler[T object](k informers[T], namespaces []string, f func(old, new T
 		},
 	}
 	var errs []error
+	_, ofRds := any(none).(*otcv1.Rds)
 	for i, inf := range k {
 		registration, err := inf.AddEventHandler(handler)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("watch: %w", err))
 			continue
 		}
-		synced = append(synced, checker{registration.HasSyncedChecker(), namespaces[i]})
+		synced = append(synced, checker{registration.HasSyncedChecker(), namespaces[i], ofRds})
 	}
 	return synced, errors.Join(errs...)
 }
@@ -237,6 +239,16 @@ func (k informers[T]) get(namespace, name string) (found T, ok bool) {
 		}
 	}
 	return found, false
+}
+
+// forget removes an object from the caches. A live read has not found it, and a namespace that may not be listed has no
+// events. If the watch has delivered another version since that read began, it stays.
+func (k informers[T]) forget(last T) {
+	for _, inf := range k {
+		if obj, exists, _ := inf.GetIndexer().Get(last); exists && obj.(T) == last {
+			_ = inf.GetIndexer().Delete(last) // fails only for an object without a name
+		}
+	}
 }
 
 func (k informers[T]) each(f func(T)) {
@@ -272,11 +284,14 @@ func (w *Cache) ByRule(alarmID string) []*autopilotv1.RdsAutopilot {
 	return w.autopilots.by(byRule, alarmID)
 }
 
-// SignedBefore reports whether the last stored message of any RdsAutopilot was signed with the certificate at that URL.
-func (w *Cache) SignedBefore(certURL string) bool {
-	return slices.ContainsFunc(w.autopilots, func(inf cache.SharedIndexInformer) bool {
-		return slices.Contains(inf.GetIndexer().ListIndexFuncValues(byCert), certURL) // a cluster has one or two such URLs
-	})
+// SignedBefore reports whether the last stored message of any RdsAutopilot was signed with the certificate at that URL,
+// and whether one was signed with any certificate.
+func (w *Cache) SignedBefore(certURL string) (that, some bool) {
+	for _, inf := range w.autopilots {
+		urls := inf.GetIndexer().ListIndexFuncValues(byCert) // a cluster has one or two of them
+		that, some = that || slices.Contains(urls, certURL), some || len(urls) > 0
+	}
+	return that, some
 }
 
 // OnAutopilot registers f for RdsAutopilots as OnTarget does for targets.

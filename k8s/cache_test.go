@@ -3,18 +3,25 @@
 package k8s_test
 
 import (
+	"errors"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/k8s"
 	autopilotv1 "github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -88,9 +95,11 @@ func TestIndexesFollowTheStatus(t *testing.T) {
 	if err := c.WriteIntake(t.Context(), a, autopilotv1.Intake{SigningCertURL: cert}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "its signing certificate is known", func() bool { return c.SignedBefore(cert) })
-	if c.SignedBefore("") || c.SignedBefore(cert+"x") {
-		t.Error("another certificate is known too")
+	eventually(t, "its signing certificate is known", func() bool { that, some := c.SignedBefore(cert); return that && some })
+	for _, url := range []string{"", cert + "x"} {
+		if that, some := c.SignedBefore(url); that || !some {
+			t.Errorf("%q has signed: %t, any other: %t", url, that, some)
+		}
 	}
 }
 
@@ -171,6 +180,84 @@ func TestAutopilotIsATargetWhenItNamesItsInstanceAndThereIsNoRds(t *testing.T) {
 	eventually(t, "the Rds stands for both", func() bool { return c.Target(ns, "shop").UID == rds.UID })
 }
 
+// The definition of another operator may allow what ours refuses. One such object must not hide all others.
+func TestRdsWithAFieldOfAnotherTypeIsSkippedAndNamed(t *testing.T) {
+	t.Parallel()
+	k := newKubeInMemory(t)
+	c := k.connect(t)
+	a := k.createAutopilot(t, c, "odd")
+	set := func(spec string) {
+		t.Helper()
+		if _, err := k.rdss(t).Patch(t.Context(), "odd", types.MergePatchType, []byte(`{"spec":`+spec+`}`), metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set(`{"volumesize":"100"}`)
+	var seen calls[*autopilot.Target]
+	if err := c.OnTarget(seen.add); err != nil {
+		t.Fatal(err)
+	}
+	run(t, c)
+	k.createRds(t, c, "shop")
+	eventually(t, "the other one is in the cache", func() bool { return c.Target(k.namespace, "shop") != nil && len(each(c.EachTarget)) == 1 })
+	if _, err := c.LiveTarget(t.Context(), k.namespace, "odd"); !errors.Is(err, autopilot.ErrGone) || c.UnreadableRds() != 1 {
+		t.Errorf("the odd one: %v, %d are skipped", err, c.UnreadableRds())
+	}
+	a, err := c.WriteStatus(t.Context(), a, a.Status)
+	if condition := meta.FindStatusCondition(a.Status.Conditions, "Unreadable"); err != nil || condition == nil || !strings.Contains(condition.Message, "spec.volumesize is a string") {
+		t.Errorf("condition %+v, %v", condition, err)
+	}
+	events := k.as(t, schema.GroupVersionResource{Group: "events.k8s.io", Version: "v1", Resource: "events"}).Namespace(k.namespace)
+	eventually(t, "events name both objects", func() bool {
+		found, err := events.List(t.Context(), metav1.ListOptions{})
+		return err == nil && strings.Count(encoded(t, found), "spec.volumesize is a string") == 2
+	})
+	set(`{"autopilot":"true","volumesize":40}`)
+	set(`{"autopilot":true}`)
+	eventually(t, "it is a target", func() bool { return c.Target(k.namespace, "odd") != nil })
+	if a, err = c.WriteStatus(t.Context(), a, a.Status); err != nil || meta.FindStatusCondition(a.Status.Conditions, "Unreadable") != nil {
+		t.Errorf("conditions %+v, %v", a.Status.Conditions, err)
+	}
+	eventually(t, "both targets were added", func() bool { return len(seen.all()) == 2 })
+}
+
+// A namespace that may not be listed any more has no events.
+func TestObjectThatALiveReadDoesNotFindLeavesTheCache(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKubeInMemory(t)
+		api := &refusing{next: k.service.Transport}
+		api.set(in(0))
+		k.service.Transport = api
+		c := k.connect(t, k.namespace)
+		run(t, c)
+		k.createAutopilot(t, c, "orders")
+		time.Sleep(time.Second)
+		api.set(in(http.StatusForbidden, "/rdss", "/rdsautopilots"))
+		time.Sleep(time.Hour) // until the watches have ended
+		for _, in := range []dynamic.ResourceInterface{k.rdsAutopilots(t), k.rdss(t)} {
+			if err := in.Delete(t.Context(), "orders", metav1.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		isCached := func() (target, rap bool) {
+			_, rap = c.Autopilot(k.namespace, "orders")
+			return c.Target(k.namespace, "orders") != nil, rap
+		}
+		_, err := c.LiveTarget(t.Context(), k.namespace, "orders")
+		_, err2 := c.LiveAutopilot(t.Context(), k.namespace, "orders")
+		if target, rap := isCached(); !target || !rap || errors.Is(errors.Join(err, err2), autopilot.ErrGone) {
+			t.Errorf("a missing right: cached %t, %t, %v, %v", target, rap, err, err2)
+		}
+		api.set(func(r *http.Request) int {
+			return in(http.StatusForbidden, "/rdss", "/rdsautopilots")(r) * (1 - strings.Count(r.URL.Path, "/orders"))
+		})
+		_, err = c.LiveTarget(t.Context(), k.namespace, "orders")
+		if target, rap := isCached(); target || rap || !errors.Is(err, autopilot.ErrGone) {
+			t.Errorf("not found: cached %t, %t, %v", target, rap, err)
+		}
+	})
+}
+
 func TestTopicIsStoredForAllReplicas(t *testing.T) {
 	t.Parallel()
 	k := newKube(t)
@@ -193,6 +280,10 @@ func TestTopicIsStoredForAllReplicas(t *testing.T) {
 		stored, err := leader.LiveTopic(t.Context())
 		if diff := cmp.Diff(want, stored); diff != "" || err != nil {
 			t.Errorf("stored (-want +got), %v:\n%s", err, diff)
+		}
+		configMaps := k.as(t, schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace(k.own)
+		if m, err := configMaps.Get(t.Context(), k8s.TopicConfigMap, metav1.GetOptions{}); err == nil && !cmp.Equal(m.GetLabels(), labels) {
+			t.Errorf("labels %v", m.GetLabels())
 		}
 		eventually(t, "the other replica has it", func() bool { return cmp.Diff(want, replica.Topic()) == "" })
 	}

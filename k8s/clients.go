@@ -1,5 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package k8s connects the service to the Kubernetes API. It has clients and caches for the operator's Rds and for
+// RdsAutopilot, the few writes that the service makes, events, the leader's lease, and the hold of helm uninstall.
+//
+// It guarantees:
+//
+//   - It patches only spec.volumesize and spec.flavorref of an Rds, and only if the old value is the one that was
+//     decided on.
+//   - Receiver and leader write the status of the same RdsAutopilot. Neither writes the other's fields, and neither
+//     overwrites a version that it has not read.
+//   - It drops every field of an Rds that the Go type does not have, passwords above all, when it decodes an answer. It
+//     drops foreign annotations as well, because kubectl copies the whole object into one.
+//   - Every call has a deadline of its own, besides that of the caller.
+//
+// The package imports autopilot for the domain's types and errors, and implements the interfaces that controller and
+// webhook declare. It must not know what a decision is, Cloud Eye, SMN or the cloud. It imports neither alarms nor
+// internal/otc.
 package k8s
 
 import (
@@ -49,6 +65,8 @@ type Options struct {
 	SystemNamespace string
 	// Own is the service's namespace, which is always watched. Its ConfigMap TopicConfigMap holds the topic.
 	Own string
+	// Labels are those of the objects that the service creates.
+	Labels map[string]string
 	// Log also receives the log of client-go.
 	Log *zap.Logger
 }
@@ -70,6 +88,7 @@ type Cluster struct {
 	namespaces []string
 	system     string // Options.SystemNamespace
 	own        string // Options.Own
+	labels     map[string]string
 	log        *zap.Logger
 }
 
@@ -105,7 +124,8 @@ func Connect(ctx context.Context, cfg *rest.Config, opts Options) (*Cluster, err
 		namespaces: uniqueNamespaces(opts.Namespaces, opts.Own),
 		system:     cmp.Or(opts.SystemNamespace, metav1.NamespaceSystem),
 		own:        opts.Own,
-		refusals:   &refusals{log: opts.Log, now: map[[2]string]bool{}},
+		labels:     opts.Labels,
+		refusals:   &refusals{log: opts.Log, now: map[[2]string]error{}},
 		log:        opts.Log,
 	}
 	if c.rdsAPI, err = restClient(cfg, client, scheme, otcv1.GroupVersion()); err != nil {
@@ -163,7 +183,7 @@ func uniqueNamespaces(namespaces []string, own string) []string {
 }
 
 // checkAccess lists both kinds. Discovery would lag behind a CRD that was just installed, and would not show missing
-// rights. A namespace that refuses us is an error only if all of them do.
+// rights. A namespace that refuses us is an error only if all of them do. The informers wait for a definition of Rds.
 func (c *Cluster) checkAccess(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
@@ -172,16 +192,14 @@ func (c *Cluster) checkAccess(ctx context.Context) error {
 	for _, ns := range c.namespaces {
 		_, err := c.rdsIn(ns).List(ctx, one)
 		c.note(ns, otcv1.Resource, err)
-		explained := c.explainError(err, otcv1.Resource, otcv1.Group)
-		if err == nil {
+		if err == nil || apierrors.IsNotFound(err) {
 			_, err = c.autopilotsIn(ns).List(ctx, one)
 			c.note(ns, autopilotv1.Resource, err)
-			explained = c.explainError(err, autopilotv1.Resource, autopilotv1.Group)
 		}
 		if apierrors.IsForbidden(err) {
-			refused = explained
-		} else if explained != nil {
-			return explained
+			refused = c.explainError(err)
+		} else if err != nil {
+			return c.explainError(err)
 		}
 	}
 	if len(c.RefusedNamespaces()) == len(c.namespaces) {
@@ -190,12 +208,10 @@ func (c *Cluster) checkAccess(ctx context.Context) error {
 	return nil
 }
 
-func (c *Cluster) explainError(err error, resource, group string) error {
+func (c *Cluster) explainError(err error) error {
 	switch {
-	case err == nil:
-		return nil
 	case apierrors.IsNotFound(err):
-		return fmt.Errorf("CRD %s.%s is not installed: kubectl apply -f deploy/crds", resource, group)
+		return fmt.Errorf("CRD %s.%s is not installed: kubectl apply -f deploy/crds", autopilotv1.Resource, autopilotv1.Group)
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("the Kubernetes API at %s refuses what deploy/rbac.yaml allows: %w", c.config.Host, err)
 	}

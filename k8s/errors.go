@@ -20,8 +20,7 @@ import (
 // autopilot.RefusedError. Any other autopilot.ErrKubernetes means that the API server does not answer.
 var ErrLeaseLost = errors.New("lease lost")
 
-// wrapError adds what was tried to an error, and converts the API server's errors to the domain's. It returns nil for
-// nil.
+// wrapError adds what was tried to an error, and converts the API server's errors to the domain's. nil stays nil.
 func wrapError(err error, tried string, args ...any) error {
 	if err == nil {
 		return nil

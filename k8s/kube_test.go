@@ -87,10 +87,13 @@ func realKube(t *testing.T) kube {
 	return kube{cluster.Config(), serviceAccount(), cluster.Namespace(t), installation.namespace}
 }
 
+// labels are those of everything that the service creates.
+var labels = map[string]string{"example.com/team": "databases"}
+
 // connect returns a connection of the service that watches these namespaces, or all.
 func (k kube) connect(t *testing.T, namespaces ...string) *k8s.Cluster {
 	t.Helper()
-	c, err := k8s.Connect(t.Context(), k.service, k8s.Options{Version: "test", Namespaces: namespaces, Own: k.own, Log: zap.NewNop()})
+	c, err := k8s.Connect(t.Context(), k.service, k8s.Options{Version: "test", Namespaces: namespaces, Own: k.own, Labels: labels, Log: zap.NewNop()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -115,6 +115,7 @@ func (c *Cluster) lock(namespace string, lease Lease) (resourcelock.Interface, e
 		}
 	}
 	return &resourcelock.LeaseLock{
+		Labels:     c.labels,
 		LeaseMeta:  metav1.ObjectMeta{Namespace: namespace, Name: self},
 		Client:     client,
 		LockConfig: resourcelock.ResourceLockConfig{Identity: pod + identitySeparator + string(uuid.NewUUID())},

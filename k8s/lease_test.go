@@ -58,7 +58,7 @@ func (s leases) connect(t *testing.T) (c *Cluster, cut func()) {
 	var isCut atomic.Bool
 	config := s.Config()
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return cuttable{next, &isCut} })
-	c, err := Connect(t.Context(), config, Options{Version: "test", Log: zap.NewNop()})
+	c, err := Connect(t.Context(), config, Options{Version: "test", Labels: map[string]string{"team": "db"}, Log: zap.NewNop()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,8 +69,8 @@ func (s leases) connect(t *testing.T) (c *Cluster, cut func()) {
 func (s leases) spec(t *testing.T) coordinationv1.LeaseSpec {
 	t.Helper()
 	lease, err := s.Get(t.Context(), self, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
+	if err != nil || lease.Labels["team"] != "db" {
+		t.Fatal(err, lease.Labels)
 	}
 	return lease.Spec
 }

@@ -63,9 +63,9 @@ func (c *Cluster) patchRds(ctx context.Context, read *autopilot.Target, field st
 		metav1.PatchOptions{FieldManager: self})
 	tried := fmt.Sprintf("patch %s of Rds %s/%s from %v to %v", field, read.Namespace, read.Name, from, to)
 	switch {
-	case err == nil:
+	case err == nil && stored.Unreadable == "":
 		return TargetOf(stored), nil
-	case isTestFailed(err):
+	case err == nil, isTestFailed(err):
 		return nil, fmt.Errorf("%s: %w", tried, autopilot.ErrConflict)
 	}
 	return nil, wrapError(err, "%s", tried)

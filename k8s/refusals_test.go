@@ -3,6 +3,7 @@
 package k8s_test
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -17,7 +18,9 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/k8s"
+	autopilotv1 "github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
 const refusalText = "denied by policy: no owner label"
@@ -97,6 +100,44 @@ func TestForbiddenNamespaceStopsNoOther(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		if c.Target("aaa", "orders") == nil || len(c.RefusedNamespaces()) > 0 {
 			t.Errorf("it is readable again, and refused: %v", c.RefusedNamespaces())
+		}
+	})
+}
+
+// Terraform's databases need no operator, and so no definition of Rds.
+func TestRdsAreWatchedOnceTheyHaveADefinition(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		core, log := observer.New(zap.WarnLevel)
+		api, connect := newRefusing(t, k8s.Options{Version: "test", Namespaces: []string{"shop"}, Own: "shop", Log: zap.New(core)})
+		api.set(in(http.StatusNotFound, "/rdss"))
+		c, err := connect()
+		if err != nil {
+			t.Fatal(err)
+		}
+		run(t, c)
+		named := &autopilotv1.RdsAutopilot{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "named"}}
+		named.Spec.InstanceID = "an-instance"
+		if err := c.CreateRehearsal(t.Context(), named); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		if live, err := c.LiveTarget(t.Context(), "shop", "named"); err != nil || !live.NoRds || c.Target("shop", "named") == nil {
+			t.Errorf("the object that names its instance: %+v, %v", live, err)
+		}
+		if _, err := c.LiveTarget(t.Context(), "shop", "orders"); !errors.Is(err, autopilot.ErrGone) {
+			t.Errorf("an object that nobody can have: %v", err)
+		}
+		if lines := log.FilterMessageSnippet("no definition").All(); !c.HasSynced() || len(lines) != 1 || log.Len() != 1 || len(c.RefusedNamespaces()) > 0 {
+			t.Errorf("synced %t, refused %v, %d lines: %v", c.HasSynced(), c.RefusedNamespaces(), log.Len(), lines)
+		}
+		api.set(in(0))
+		time.Sleep(2 * time.Minute)
+		if c.Target("shop", "orders") == nil {
+			t.Error("the Rds is not in the cache after its definition was installed")
+		}
+		api.set(in(http.StatusNotFound, "/rdss"))
+		if _, err := c.LiveTarget(t.Context(), "shop", "orders"); err == nil || errors.Is(err, autopilot.ErrGone) {
+			t.Errorf("a proxy's page made a known Rds look deleted: %v", err)
 		}
 	})
 }

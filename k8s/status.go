@@ -21,6 +21,7 @@ import (
 func (c *Cluster) WriteStatus(ctx context.Context, read *autopilotv1.RdsAutopilot,
 	next autopilotv1.Status) (*autopilotv1.RdsAutopilot, error) {
 	next.Intake = read.Status.Intake
+	c.setUnreadable(read, &next)
 	return c.patchStatus(ctx, read, read.Status, next)
 }
 

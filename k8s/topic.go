@@ -59,6 +59,13 @@ func (w *Cache) Topic() autopilotv1.Topic {
 	return topicOf(found)
 }
 
+// OnTopic registers f for the ConfigMap of the topic. f gets an empty topic if the ConfigMap is deleted.
+func (w *Cache) OnTopic(f func(autopilotv1.Topic)) error {
+	synced, err := addHandler(w.topic, []string{w.own}, func(_, now *corev1.ConfigMap) { f(topicOf(now)) })
+	w.synced = append(w.synced, synced...)
+	return err
+}
+
 // LiveTopic reads the topic of the installation from the API server. It is empty if there is none.
 func (c *Cluster) LiveTopic(ctx context.Context) (autopilotv1.Topic, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
@@ -113,14 +120,14 @@ func (c *Cluster) writeTopic(ctx context.Context, t autopilotv1.Topic) error {
 	if t.RequestedTime != nil {
 		data[topicRequestedTime] = t.RequestedTime.UTC().Format(time.RFC3339)
 	}
-	patch, err := json.Marshal(map[string]any{"data": data})
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: TopicConfigMap, Labels: c.labels}, Data: data}
+	patch, err := json.Marshal(object)
 	if err != nil {
 		return fmt.Errorf("encode ConfigMap %s/%s: %w", c.own, TopicConfigMap, err)
 	}
 	_, err = client.Patch(ctx, TopicConfigMap, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: self})
 	if apierrors.IsNotFound(err) {
-		_, err = client.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: TopicConfigMap}, Data: data},
-			metav1.CreateOptions{FieldManager: self})
+		_, err = client.Create(ctx, object, metav1.CreateOptions{FieldManager: self})
 	}
 	return wrapError(err, "write ConfigMap %s/%s", c.own, TopicConfigMap)
 }

@@ -34,6 +34,7 @@ func trim(m *metav1.ObjectMeta) {
 func trimRds(rds *otcv1.Rds) {
 	trim(&rds.ObjectMeta)
 	rds.Spec.Endpoint, rds.Spec.FlavorRef = shorten.To(rds.Spec.Endpoint, maxID), shorten.To(rds.Spec.FlavorRef, maxID)
+	rds.Unreadable = shorten.To(rds.Unreadable, maxID)
 	rds.Status = otcv1.Status{ID: shorten.To(rds.Status.ID, maxID)}
 }
 

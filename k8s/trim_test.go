@@ -3,8 +3,10 @@
 package k8s
 
 import (
-	"context"
 	"encoding/json"
+	"net/http"
+	goruntime "runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -12,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
 
 	autopilotv1 "github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
@@ -57,36 +59,40 @@ func TestTrimKeepsWhatIsRead(t *testing.T) {
 	}
 }
 
-// paged is a server of 60 objects.
-type paged struct{ largest, pages int64 }
-
-func (p *paged) List(_ context.Context, opts metav1.ListOptions) (*otcv1.RdsList, error) {
-	p.largest, p.pages = max(p.largest, opts.Limit), p.pages+1
-	begin, _ := strconv.Atoi(opts.Continue)
-	page := &otcv1.RdsList{ListMeta: metav1.ListMeta{ResourceVersion: "9"}}
-	end := min(60, begin+int(opts.Limit))
-	for i := begin; i < end; i++ {
-		page.Items = append(page.Items, otcv1.Rds{Status: otcv1.Status{ID: strings.Repeat("x", 1<<16)}})
-	}
-	if end < 60 {
-		page.Continue = strconv.Itoa(end)
-	}
-	return page, nil
-}
-
-func (*paged) Watch(context.Context, metav1.ListOptions) (watch.Interface, error) { return nil, nil }
-
-func TestCacheIsFilledPageByPage(t *testing.T) {
-	server := &paged{}
-	all, err := cache.ToListerWithContext(listWatch(server, func(error) {})).ListWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "0"})
+func TestPageOfLargeObjectsCostsAtMost20MB(t *testing.T) {
+	const objects = 12
+	item := `{"metadata":{"annotations":{"a":"` + strings.Repeat("x", 1e6) + `"}},"status":{"id":"` + strings.Repeat("x", 1<<10) + `"}}`
+	pages, bodies := 0, map[string]string{} // made once, because their memory would count
+	c, err := connect(t, func(r *http.Request) (int, string) {
+		begin, _ := strconv.Atoi(r.URL.Query().Get("continue"))
+		limit, _ := strconv.Atoi(r.URL.Query().Get("limit"))
+		if limit == 1 {
+			return empty(r)
+		}
+		pages++
+		end := min(objects, begin+limit)
+		next := strings.TrimSuffix(strconv.Itoa(end), strconv.Itoa(objects))
+		if bodies[next] == "" {
+			bodies[next] = `{"metadata":{"continue":"` + next + `"},"items":[` + strings.Join(slices.Repeat([]string{item}, end-begin), ",") + `]}`
+		}
+		return 200, bodies[next]
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	items, err := meta.ExtractList(all)
-	if err != nil || len(items) != 60 || server.largest == 0 || server.largest > 50 || server.pages < 2 {
-		t.Fatalf("%d objects in %d pages of at most %d, %v", len(items), server.pages, server.largest, err)
+	var before, after goruntime.MemStats
+	var all runtime.Object
+	for range 2 {
+		pages = 0
+		goruntime.ReadMemStats(&before)
+		all, err = cache.ToListerWithContext(listWatch(c.rdsIn(""), func(error) {})).ListWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "0"})
+		goruntime.ReadMemStats(&after)
 	}
-	if id := items[59].(*otcv1.Rds).Status.ID; len(id) > maxID {
-		t.Errorf("an id of %d bytes", len(id))
+	items, listErr := meta.ExtractList(all)
+	if err != nil || listErr != nil || len(items) != objects || len(items[objects-1].(*otcv1.Rds).Status.ID) > maxID {
+		t.Fatalf("%d objects, %v, %v", len(items), err, listErr)
+	}
+	if each := (after.TotalAlloc - before.TotalAlloc) / uint64(pages); each > 20e6 {
+		t.Errorf("each of %d pages costs %d MB", pages, each/1e6)
 	}
 }

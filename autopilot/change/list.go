@@ -11,12 +11,10 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// The questions about the list of changes, which has the newest first. Those of other writers count for nothing.
-
 const (
 	// maxHold is two hours because a flavor change that takes longer has failed, and must not block others.
 	maxHold = 2 * time.Hour
-	// DaySpan is the time in which changes of flavor count against the budget.
+	// DaySpan is how long a change counts against the budget, and may still turn out to be in the cloud or be replaced.
 	DaySpan = 24 * time.Hour
 	// WeekSpan is how long a contest, and changes without effect, prevent changes of flavor.
 	WeekSpan = 7 * 24 * time.Hour
@@ -29,11 +27,6 @@ const (
 // IsOurs reports whether the autopilot has decided the change.
 func IsOurs(ch v1alpha1.Change) bool { return ch.By == v1alpha1.ByAutopilot }
 
-// mayHaveBegun reports whether a change was neither refused nor withdrawn.
-func mayHaveBegun(ch v1alpha1.Change) bool {
-	return ch.State != v1alpha1.StateRefused && ch.State != v1alpha1.StateWithdrawn
-}
-
 // IsPending reports whether the change may be in progress.
 func IsPending(ch v1alpha1.Change) bool {
 	return ch.State == v1alpha1.StateRequested || ch.State == v1alpha1.StateStarted
@@ -41,20 +34,20 @@ func IsPending(ch v1alpha1.Change) bool {
 
 // Pending returns our pending change of that kind. At most one is.
 func Pending(list []v1alpha1.Change, kind v1alpha1.ChangeKind) (v1alpha1.Change, bool) {
-	return find(list, kind, func(ch v1alpha1.Change) bool { return IsOurs(ch) && IsPending(ch) })
+	return find(list, kind, isOurPending)
 }
 
 // AnyPending reports whether a change of ours is pending.
-func AnyPending(list []v1alpha1.Change) bool {
-	return slices.ContainsFunc(list, func(ch v1alpha1.Change) bool { return IsOurs(ch) && IsPending(ch) })
-}
+func AnyPending(list []v1alpha1.Change) bool { return slices.ContainsFunc(list, isOurPending) }
+
+func isOurPending(ch v1alpha1.Change) bool { return IsOurs(ch) && IsPending(ch) }
 
 // Refused returns our change of that kind that waits for its next attempt.
 func Refused(list []v1alpha1.Change, kind v1alpha1.ChangeKind) (v1alpha1.Change, bool) {
 	return find(list, kind, func(ch v1alpha1.Change) bool { return ch.State == v1alpha1.StateRefused })
 }
 
-// RequestedByOther returns the change that another writer requests in the Rds and that the cloud has not made.
+// RequestedByOther returns the change of that kind that is a request of another writer.
 func RequestedByOther(list []v1alpha1.Change, kind v1alpha1.ChangeKind) (v1alpha1.Change, bool) {
 	return find(list, kind, IsRequestOfOther)
 }
@@ -65,15 +58,18 @@ func IsRequestOfOther(ch v1alpha1.Change) bool { return !IsOurs(ch) && IsPending
 // IsRequestOfOurs reports whether a size or flavor that the Rds requests and the cloud does not have is ours. One that was
 // given up is not, because then a person requests it.
 func IsRequestOfOurs(list []v1alpha1.Change, kind v1alpha1.ChangeKind, to string) bool {
-	ch, ok := find(list, kind, func(ch v1alpha1.Change) bool { return ch.To == to && !IsRequestOfOther(ch) && mayHaveBegun(ch) })
-	return ok && IsOurs(ch) &&
-		(IsPending(ch) || ch.State == v1alpha1.StateCompleted || ch.State == v1alpha1.StateReverted)
+	ch, _ := find(list, kind, func(ch v1alpha1.Change) bool {
+		_, counts := StartOf(ch)
+		return ch.To == to && (counts || ch.State == v1alpha1.StateCompleted)
+	})
+	return IsOurs(ch) && (IsPending(ch) || ch.State == v1alpha1.StateCompleted || ch.State == v1alpha1.StateReverted)
 }
 
-// StartOf returns when a change of ours started: the latest of its request, of being seen changing, and of its end. It
-// returns false if the change counts for nothing, because it has certainly not begun.
+// StartOf returns when a change of ours started. It returns false if the change has certainly not begun and counts for
+// nothing.
 func StartOf(ch v1alpha1.Change) (at time.Time, ok bool) {
-	return LastSign(ch), IsOurs(ch) && mayHaveBegun(ch)
+	ok = IsOurs(ch) && ch.State != v1alpha1.StateRefused && ch.State != v1alpha1.StateWithdrawn
+	return LastSign(ch), ok
 }
 
 // LastSign returns the latest of the times at which a change was requested, was seen changing and ended.
@@ -85,12 +81,6 @@ func LastSign(ch v1alpha1.Change) time.Time {
 		}
 	}
 	return at
-}
-
-// IsNewest reports whether no newer entry is about the same size or flavor. What was refused has not begun.
-func IsNewest(list []v1alpha1.Change, ch v1alpha1.Change) bool {
-	newest, ok := find(list, ch.Kind, func(x v1alpha1.Change) bool { return x.To == ch.To && mayHaveBegun(x) })
-	return ok && IsSame(newest, ch)
 }
 
 // IsSame reports whether two entries, of which one may be a copy, are one.
@@ -106,7 +96,6 @@ func FlavorStarts(list []v1alpha1.Change) (starts []time.Time) {
 			starts = append(starts, at)
 		}
 	}
-	slices.SortFunc(starts, func(a, b time.Time) int { return b.Compare(a) })
 	return starts
 }
 
@@ -118,7 +107,8 @@ func LastFlavor(list []v1alpha1.Change) (v1alpha1.Change, bool) {
 // HoldsPlace reports whether a pending change takes one of the places of --max-flavor-changes, for at most two hours.
 func HoldsPlace(list []v1alpha1.Change, now time.Time) bool {
 	ch, ok := Pending(list, v1alpha1.KindFlavor)
-	return ok && now.Sub(LastSign(ch)) < maxHold
+	at, _ := StartOf(ch)
+	return ok && now.Sub(at) < maxHold
 }
 
 // LastGrowth returns our last completed growth of the volume.
@@ -130,24 +120,20 @@ func LastGrowth(list []v1alpha1.Change) (v1alpha1.Change, bool) {
 
 // LastChanged returns when the cloud last completed or reverted a change of that kind by any writer.
 func LastChanged(list []v1alpha1.Change, kind v1alpha1.ChangeKind) (last time.Time, ok bool) {
-	for _, ch := range list {
-		isInCloud := ch.State == v1alpha1.StateCompleted || ch.State == v1alpha1.StateReverted
-		if ch.Kind == kind && isInCloud && ch.EndTime.After(last) {
-			last, ok = ch.EndTime.Time, true
-		}
-	}
-	return last, ok
+	ch, ok := find(list, kind, func(ch v1alpha1.Change) bool {
+		return ch.State == v1alpha1.StateCompleted || ch.State == v1alpha1.StateReverted
+	})
+	return ch.EndTime.Time, ok
 }
 
 // Resets returns how often in a row our size was taken back, or left no trace, before the cloud had it, and the last of
 // these changes. Only those within 24 hours from that size and under that policy count.
 func Resets(list []v1alpha1.Change, from string, generation int64, now time.Time) (n int, last v1alpha1.Change) {
 	for _, ch := range list {
-		if ch.Kind != v1alpha1.KindVolume || IsPending(ch) || !mayHaveBegun(ch) {
-			continue
-		}
 		isReset := ch.State == v1alpha1.StateReplaced || ch.State == v1alpha1.StateLost && ch.Refusal == nil
-		if !isReset || ch.From != from || ch.Generation != generation || now.Sub(ch.EndTime.Time) >= DaySpan {
+		if _, counts := StartOf(ch); ch.Kind != v1alpha1.KindVolume || IsPending(ch) || !counts && IsOurs(ch) {
+			continue
+		} else if !isReset || ch.From != from || ch.Generation != generation || now.Sub(ch.EndTime.Time) >= DaySpan {
 			break
 		}
 		if n++; n == 1 {
@@ -160,26 +146,15 @@ func Resets(list []v1alpha1.Change, from string, generation int64, now time.Time
 // Backoff returns the last of our changes of that kind whose latest attempt has failed within a day, and how many attempts
 // in a row have. A change that has begun since ends the row.
 func Backoff(list []v1alpha1.Change, kind v1alpha1.ChangeKind, now time.Time) (last v1alpha1.Change, failures int32) {
-	ch, ok := find(list, kind, func(ch v1alpha1.Change) bool { return IsOurs(ch) && !(ch.Refusal == nil && mayStillFail(ch)) })
-	if !ok || ch.Refusal == nil || now.Sub(ch.Refusal.Time.Time) >= DaySpan || ch.State == v1alpha1.StateStarted {
+	ch, _ := find(list, kind, func(ch v1alpha1.Change) bool {
+		saysNothing := ch.Refusal == nil && (ch.State == v1alpha1.StateRequested || ch.State == v1alpha1.StateLost)
+		return IsOurs(ch) && !saysNothing
+	})
+	if ch.Refusal == nil || now.Sub(ch.Refusal.Time.Time) >= DaySpan {
 		return last, 0
 	}
 	return ch, ch.Refusal.Count
 }
-
-// mayStillFail reports whether a change without a refusal says nothing about its attempts.
-func mayStillFail(ch v1alpha1.Change) bool {
-	return ch.State == v1alpha1.StateRequested || ch.State == v1alpha1.StateLost
-}
-
-// NextAttempt returns when a volume may be requested from the cloud again although its last attempt has had no answer.
-func NextAttempt(list []v1alpha1.Change, ch v1alpha1.Change, now time.Time) time.Time {
-	_, failures := Backoff(list, ch.Kind, now)
-	return ch.RequestTime.Add(wait(failures + 1))
-}
-
-// isUnanswered reports whether an earlier attempt of a pending change has had no answer.
-func isUnanswered(ch v1alpha1.Change) bool { return ch.Refusal != nil && ch.Refusal.Reason == NoAnswer }
 
 // newRefusal returns the refusal of a change, with the time of the next attempt.
 func newRefusal(ch v1alpha1.Change, s Seen, reason, message string) *v1alpha1.Refusal {
@@ -188,17 +163,17 @@ func newRefusal(ch v1alpha1.Change, s Seen, reason, message string) *v1alpha1.Re
 		failures = max(failures, ch.Refusal.Count)
 	}
 	return &v1alpha1.Refusal{
-		Count: failures + 1, Time: *micro(s.Now), Reason: reason, Message: message, NextTime: micro(s.Now.Add(wait(failures + 1))),
+		Count: failures + 1, Time: *micro(s.Now), Reason: reason, Message: message, NextTime: micro(s.Now.Add(Wait(failures + 1))),
 	}
 }
 
-// wait returns how long to wait after so many failures: 1, 2, 4 … up to 15 minutes.
-func wait(failures int32) time.Duration {
+// Wait returns how long to wait after so many failures: 1, 2, 4 … up to 15 minutes.
+func Wait(failures int32) time.Duration {
 	return min(time.Minute<<min(max(failures-1, 0), 4), longestWait)
 }
 
-// Put returns the list with a change as its newest entry, in place of its former version, which is nil for a new change.
-// It drops what nothing counts any more.
+// Put returns the list, without what nothing counts any more, with a change as its newest entry in place of former, which is
+// nil for a new change. Lists have the newest first.
 func Put(list []v1alpha1.Change, former *v1alpha1.Change, ch v1alpha1.Change, now time.Time) []v1alpha1.Change {
 	next := slices.DeleteFunc(slices.Clone(list), func(x v1alpha1.Change) bool { return former != nil && IsSame(x, *former) })
 	if ch.State != "" {
@@ -207,22 +182,17 @@ func Put(list []v1alpha1.Change, former *v1alpha1.Change, ch v1alpha1.Change, no
 	return next
 }
 
-// keep returns the list without the changes that no guard counts and that are not among the newest. It keeps what is
-// pending or refused, our flavors that started within 24 hours, the last two of each metric that were completed within 7
-// days, our last completed growth, the newest of ours and of others, and the last that was withdrawn, each by kind.
+// keep returns the list without what no guard counts and what is not among the newest. It keeps what is pending or
+// refused, our flavors of 7 days, our last completed growth and, of each kind, the newest of ours and of others, and the
+// last that was withdrawn.
 func keep(list []v1alpha1.Change, now time.Time) (kept []v1alpha1.Change) {
-	type group struct {
-		kind, what string
-	}
-	count := make(map[group]int)
+	count := make(map[string]int)
 	among := func(ch v1alpha1.Change, what string, most int) bool {
-		g := group{string(ch.Kind), what}
-		count[g]++
-		return count[g] <= most
+		count[what+string(ch.Kind)]++
+		return count[what+string(ch.Kind)] <= most
 	}
 	for _, ch := range list {
 		at, counts := StartOf(ch)
-		isCompleted := counts && ch.State == v1alpha1.StateCompleted
 		is := IsPending(ch) || ch.State == v1alpha1.StateRefused
 		switch {
 		case ch.State == v1alpha1.StateWithdrawn:
@@ -230,14 +200,9 @@ func keep(list []v1alpha1.Change, now time.Time) (kept []v1alpha1.Change) {
 		case !IsOurs(ch):
 			is = among(ch, "others", keptOthers)
 		case counts:
-			is = among(ch, "ours", keptOurs) || is
-			is = ch.Kind == v1alpha1.KindFlavor && now.Sub(at) < DaySpan || is
-			is = isCompleted && ch.Kind == v1alpha1.KindVolume && among(ch, "grown", 1) || is
-			if isCompleted && now.Sub(ch.EndTime.Time) < WeekSpan {
-				for _, m := range ch.Metrics {
-					is = ch.Kind == v1alpha1.KindFlavor && among(ch, string(m), 2) || is
-				}
-			}
+			isGrown := ch.Kind == v1alpha1.KindVolume && ch.State == v1alpha1.StateCompleted && among(ch, "grown", 1)
+			isWeek := ch.Kind == v1alpha1.KindFlavor && now.Sub(at) < WeekSpan
+			is = among(ch, "ours", keptOurs) || isGrown || isWeek || is
 		}
 		if is {
 			kept = append(kept, ch)

@@ -67,6 +67,7 @@ func TestPutKeepsWhatGuardsCount(t *testing.T) {
 	}
 	const day = 24 * time.Hour
 	add(completed, volume, v1alpha1.ByAutopilot, 90*day, "storage")
+	add(completed, flavor, v1alpha1.ByAutopilot, 8*day, "memory")
 	add(completed, flavor, v1alpha1.ByAutopilot, 6*day, "memory")
 	add(completed, flavor, v1alpha1.ByAutopilot, 5*day, "memory")
 	for range 10 {
@@ -120,7 +121,7 @@ func TestBackoffIsThatOfTheLastAttemptThatFailed(t *testing.T) {
 		}
 	}
 	for failures, want := range map[int32]time.Duration{1: time.Minute, 2: 2 * time.Minute, 4: 8 * time.Minute, 5: 15 * time.Minute, 99: 15 * time.Minute} {
-		if got := wait(failures); got != want {
+		if got := Wait(failures); got != want {
 			t.Errorf("after %d failures: %s, want %s", failures, got, want)
 		}
 	}

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package change is the life of a change: its states, the one table that moves it from state to state, and the questions
+// about the list of changes. It is pure. It must not know why a change is made, how it is requested, or what the cloud and
+// Kubernetes look like: callers translate what they see into Seen.
 package change
 
 import (
@@ -19,8 +22,6 @@ const (
 	// SettleTime is how much younger than the end of a job a list must be. The list of instances may be older than the
 	// state of the job.
 	SettleTime = 2 * time.Minute
-	// memorySpan is how long an ended change may still turn out to be in the cloud, or be replaced or reverted there.
-	memorySpan = 24 * time.Hour
 )
 
 // Reasons of the refusals that this package enters. They are codes of the reference of reasons.
@@ -33,7 +34,6 @@ const (
 // Event is what has happened to a change.
 type Event int
 
-// The events.
 const (
 	Checked   Event = iota // a check has read the instance and, while the change is pending, the spec of the Rds
 	Allowed                // the guards allow the request
@@ -52,28 +52,24 @@ type Seen struct {
 
 	// RequestTime is that of the attempt whose answer this is. An answer moves only that attempt.
 	RequestTime *metav1.MicroTime
-	Before      *v1alpha1.Change // what the change was before that attempt; nil if there was none
-	JobID       string           // of the started job
-	Reason      string           // of the refusal; empty if the API server refuses
-	Message     string           // the text of the refusal, or of the failed job
-	// Failures is how many attempts of that kind have failed in a row before this change.
-	Failures int32
+	Before      v1alpha1.Change // what the change was before that attempt; without a state if there was none
+	JobID       string          // of the started job
+	Reason      string          // of the refusal; empty if the API server refuses
+	Message     string          // the text of the refusal, or of the failed job
+	Failures    int32           // attempts of that kind that have failed in a row before this change
 
-	Has        bool // the cloud has it: a volume at least its size, a flavor exactly and, while it is pending, ACTIVE
-	HasOther   bool // the cloud has another size or flavor
-	IsNew      bool // the cloud has exactly this size or flavor, and it had not at the last check
-	IsAtFrom   bool // the cloud has what the change started from
-	IsSmaller  bool // without an Rds: the cloud has a smaller flavor than this one
-	IsChanging bool // the cloud is changing the instance
-	// Idle is for how long the instance has been ready for a change and lacked this one, as two lists have shown since the
-	// request.
-	Idle     time.Duration
-	IsNewest bool // no newer entry is about the same size or flavor
-	IsLast   bool // it is our last flavor that counts as a start
+	Has        bool          // the cloud has it: a volume at least its size, a flavor exactly and, while it is pending, ACTIVE
+	HasOther   bool          // the cloud has another size or flavor
+	IsNew      bool          // the cloud has exactly this size or flavor, and it had not at the last check
+	IsAtFrom   bool          // the cloud has what the change started from
+	IsSmaller  bool          // the spec of the Rds requests a smaller flavor or, without an Rds, the cloud has one
+	IsChanging bool          // the cloud is changing the instance
+	Idle       time.Duration // how long the instance is ready for a change and lacks this one, as two lists since the request show
+	IsNewest   bool          // no newer entry is about the same size or flavor
+	IsLast     bool          // it is our last flavor that counts as a start
 
 	SpecHas      bool // the spec of the Rds requests it: a volume at least its size, a flavor exactly
 	SpecRead     bool // the spec was read from the API server
-	SpecSmaller  bool // the spec requests a smaller flavor
 	WasAccepted  bool // the API server has accepted the patch of this attempt
 	JobRuns      bool // the cloud says that its job runs
 	JobIsOver    bool // its job has ended, and the instance was read at least SettleTime later
@@ -84,20 +80,17 @@ type Seen struct {
 type Row struct {
 	From []v1alpha1.ChangeState // empty for a change that does not exist yet
 	Kind v1alpha1.ChangeKind    // empty for both
-	With Party
-	Seen string               // what is seen, for people
-	To   v1alpha1.ChangeState // empty: what it was before the attempt
+	With string                 // who applies the change: Both, Operator or Cloud
+	Seen string                 // what is seen, for people
+	To   v1alpha1.ChangeState   // empty: what it was before the attempt
 	when func(v1alpha1.Change, Seen) bool
 }
 
-// Party is who applies the changes that a row is about.
-type Party string
-
-// The parties.
+// Who applies the changes that a row is about.
 const (
-	Both     Party = ""
-	Operator Party = "an Rds"
-	Cloud    Party = "`apply: Cloud`"
+	Both     = ""
+	Operator = "an Rds"
+	Cloud    = "`apply: Cloud`"
 )
 
 // Table returns all transitions, in their order.
@@ -112,23 +105,24 @@ func Table() []Row {
 	is := func(e Event) func(v1alpha1.Change, Seen) bool {
 		return func(_ v1alpha1.Change, s Seen) bool { return s.Event == e }
 	}
-	has := func(_ v1alpha1.Change, s Seen) bool { return s.Has }
 	isReset := func(_ v1alpha1.Change, s Seen) bool { return s.SpecRead && !s.SpecHas && !s.IsChanging && !s.Has }
 	isOverdue := func(_ v1alpha1.Change, s Seen) bool { return s.Idle >= Patience && !s.IsChanging }
-	isRecent := func(ch v1alpha1.Change, s Seen) bool { return s.Now.Sub(ch.EndTime.Time) < memorySpan }
+	isRecent := func(ch v1alpha1.Change, s Seen) bool { return s.Now.Sub(ch.EndTime.Time) < DaySpan }
 	return []Row{
 		{states{"", refused}, "", Both, "the guards allow it, after a refusal once its time has come: stored before the request",
 			requested, is(Allowed)},
 		{states{requested}, volume, Cloud, "the same size is needed, and the attempt has had no answer for 1, 2, 4 … 15 minutes: sent again",
 			requested, is(Allowed)},
 		{states{requested}, volume, Both, "a larger size takes its place", lost, is(Overtaken)},
-		{states{requested, started}, "", Both, "the cloud has it", completed, has},
+		{states{requested, started}, "", Both, "the cloud has it", completed, func(_ v1alpha1.Change, s Seen) bool { return s.Has }},
 		{states{lost, failed, replaced}, "", Both, "the cloud has exactly it after all, and had not at the last check; within 24 hours, and no newer entry is about it",
 			completed, func(ch v1alpha1.Change, s Seen) bool { return s.Has && s.IsNew && s.IsNewest && isRecent(ch, s) }},
 		{states{requested}, "", Both, "nothing was sent, certainly: a conflict, a read that failed, a window that closed, an instance that is changing or not at `from`",
 			"", is(Unsent)},
 		{states{requested}, "", Both, "a clear refusal, after no attempt without an answer",
-			refused, func(ch v1alpha1.Change, s Seen) bool { return s.Event == Rejected && !isUnanswered(ch) }},
+			refused, func(ch v1alpha1.Change, s Seen) bool {
+				return s.Event == Rejected && (ch.Refusal == nil || ch.Refusal.Reason != NoAnswer)
+			}},
 		{states{requested}, "", Operator, "the spec had it and has less or something else; the instance is not changing and does not have it",
 			replaced, func(ch v1alpha1.Change, s Seen) bool { return isReset(ch, s) && (ch.SeenTime != nil || s.WasAccepted) }},
 		{states{requested}, "", Operator, "the same 2 minutes after the request, and the spec was never seen with it",
@@ -148,9 +142,7 @@ func Table() []Row {
 		{states{started}, "", Both, "no job of it is known to run, and 15 minutes of `ACTIVE` without it",
 			failed, func(ch v1alpha1.Change, s Seen) bool { return !s.JobRuns && isOverdue(ch, s) }},
 		{states{refused}, "", Both, "not needed, off, `Recommend`, or another target", withdraw, is(Unneeded)},
-		{states{completed}, flavor, Operator, "a smaller one is requested in the spec, within 24 hours",
-			replaced, func(ch v1alpha1.Change, s Seen) bool { return s.IsLast && s.SpecSmaller && isRecent(ch, s) }},
-		{states{completed}, flavor, Cloud, "the cloud has a smaller one, within 24 hours",
+		{states{completed}, flavor, Both, "a smaller one is requested in the spec or, without an Rds, is in the cloud, within 24 hours",
 			replaced, func(ch v1alpha1.Change, s Seen) bool { return s.IsLast && s.IsSmaller && isRecent(ch, s) }},
 		{states{completed}, flavor, Operator, "the cloud has another one, and the spec requests ours, within 24 hours",
 			reverted, func(ch v1alpha1.Change, s Seen) bool { return s.IsLast && s.HasOther && s.SpecHas && isRecent(ch, s) }},
@@ -202,10 +194,7 @@ func enter(ch v1alpha1.Change, to v1alpha1.ChangeState, s Seen) v1alpha1.Change 
 	ch.State = to
 	switch to {
 	case "":
-		if s.Before == nil {
-			return v1alpha1.Change{}
-		}
-		return *s.Before
+		return s.Before
 	case v1alpha1.StateRequested:
 		if last.State == to {
 			ch.Refusal = newRefusal(last, s, NoAnswer, "the cloud has not answered")

@@ -87,9 +87,8 @@ func facts() map[string]func(*Seen, *v1alpha1.Change) {
 		"job failed":                    func(s *Seen, _ *v1alpha1.Change) { s.JobIsOver, s.JobHasFailed = true, true },
 		"job failed, list too old":      func(s *Seen, _ *v1alpha1.Change) { s.JobHasFailed = true },
 		"job over, at something else":   func(s *Seen, _ *v1alpha1.Change) { s.JobIsOver = true },
-		"smaller in the spec":           func(s *Seen, _ *v1alpha1.Change) { s.SpecSmaller, s.IsLast = true, true },
-		"smaller in the spec, not last": func(s *Seen, _ *v1alpha1.Change) { s.SpecSmaller = true },
-		"smaller in the cloud":          func(s *Seen, _ *v1alpha1.Change) { s.IsSmaller, s.IsLast = true, true },
+		"smaller":                       func(s *Seen, _ *v1alpha1.Change) { s.IsSmaller, s.IsLast = true, true },
+		"smaller, not last":             func(s *Seen, _ *v1alpha1.Change) { s.IsSmaller = true },
 		"other in the cloud, spec ours": func(s *Seen, _ *v1alpha1.Change) { s.HasOther, s.SpecHas, s.IsLast = true, true, true },
 		"other in the cloud, a day late": func(s *Seen, ch *v1alpha1.Change) {
 			s.HasOther, s.SpecHas, s.IsLast, ch.EndTime = true, true, true, *ago(25 * anHour)
@@ -111,8 +110,7 @@ func moves() map[string]v1alpha1.ChangeState {
 		"Requested reset, never seen, Operator": lost, "Requested idle, Cloud": lost, "Requested idle, and its job runs, Cloud": lost,
 		"Started job over, at from": failed, "Started job failed": failed, "Started job over, at something else": completed,
 		"Started idle": failed, "Refused unneeded": withdrawn,
-		"Completed smaller in the spec, Operator Flavor":           replaced,
-		"Completed smaller in the cloud, Cloud Flavor":             replaced,
+		"Completed smaller, Operator Flavor": replaced, "Completed smaller, Cloud Flavor": replaced,
 		"Completed other in the cloud, spec ours, Operator Flavor": reverted,
 	}
 	for _, s := range []v1alpha1.ChangeState{requested, started} {
@@ -135,7 +133,7 @@ func TestMoveFollowsTheTableAndNothingElse(t *testing.T) {
 				for _, party := range []string{"Operator", "Cloud"} {
 					ch := in(state, kind)
 					was := v1alpha1.Change{State: before}
-					s := Seen{Now: noon(), HasRds: party == "Operator", RequestTime: ch.RequestTime, Before: &was, JobID: "j2", Reason: "SoldOut"}
+					s := Seen{Now: noon(), HasRds: party == "Operator", RequestTime: ch.RequestTime, Before: was, JobID: "j2", Reason: "SoldOut"}
 					see(&s, &ch)
 					want, moves := state, false
 					key := fmt.Sprintf("%s %s", state, name)

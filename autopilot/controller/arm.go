@@ -43,6 +43,10 @@ func (c *Controller) arm(ctx context.Context, key Key) (requeueAfter time.Durati
 	}
 	if !ok {
 		_, err := r.removeRules(ctx, r.confirmOff)
+		if _, isRefused := errors.AsType[*autopilot.RefusedError](err); isRefused {
+			r.log.Warn("the rules of an object that may not be read stay", zap.Error(err))
+			return 0, nil // until a sweep can read it
+		}
 		return 0, err
 	}
 	if err := r.readMissingTarget(ctx); err != nil {
@@ -140,7 +144,10 @@ func (r *round) yield(ctx context.Context, claim v1alpha1.Claim) error {
 	isNews := r.isNews(message)
 	err := r.update(ctx, func(s *v1alpha1.Status) {
 		if removeErr == nil {
-			s.Alarms = v1alpha1.Alarms{}
+			s.Alarms.Rules = nil
+		}
+		if claim.Rule != "" { // otherwise it is the reason of the claim
+			s.Alarms.Refused = ""
 		}
 		r.notArmed(s, reason, message)
 	})
@@ -194,10 +201,7 @@ func (r *round) ensure(ctx context.Context, inst autopilot.Instance) (time.Durat
 	last := cmp.Or(r.controller.recall(r.key).ensured, &ensureRecord{})
 	r.setEnsured(&ensureRecord{generation: last.generation})
 	generation, topic := r.rap.Generation, r.controller.topicURN()
-	dimension, err := r.dimension(ctx, inst)
-	if err != nil {
-		return 0, errors.Join(err, r.setNotArmed(ctx, autopilot.CloudUnreachable, err.Error()))
-	}
+	dimension := r.dimension(ctx, inst)
 	desired := v1alpha1.DesiredAlarms{
 		Namespace: r.key.Namespace, Name: r.key.Name, Recommends: r.effectiveMode() != v1alpha1.ModeAuto,
 		Recorded: r.rap.Status.Alarms, TopicURN: topic, InstanceID: inst.ID, Engine: inst.Engine, Dimension: dimension,

@@ -81,6 +81,25 @@ func TestLastExplicitSwitchIsEffectiveAfterTheFieldIsDropped(t *testing.T) {
 			t.Error("the last value was true, and the alarms are not armed")
 		}
 	})
+	inBubble(t, "an event of the leader's own write is late", func(t *testing.T) {
+		w := newWorld(t)
+		c := w.process()
+		c.queues = newQueues(c.decideMarks)
+		t.Cleanup(c.queues.shutDown)
+		var seen []*v1alpha1.RdsAutopilot
+		for _, value := range []*bool{on, off, on} {
+			w.setSwitch(value)
+			w.settle(c)
+			seen = append(seen, w.rap())
+		}
+		w.setSwitch(off)
+		w.setSwitch(nil)
+		c.AutopilotChanged(seen[0], seen[1])
+		w.settle(c)
+		if w.armed() {
+			t.Error("the last value was false, and the alarms are armed")
+		}
+	})
 	inBubble(t, "RdsAutopilot deleted afterwards", func(t *testing.T) {
 		w := newWorld(t)
 		c := w.process()

@@ -24,12 +24,14 @@ const requestWithin = time.Minute
 func (r *round) request(ctx context.Context, c autopilot.Case, a record.Answer) (again time.Duration, err error) {
 	until := a.Attempt.RequestTime.Add(requestWithin)
 	if remaining, ok := autopilot.UntilWindowCloses(r.rap.Spec, r.options.Now()); ok && a.Attempt.Kind == v1alpha1.KindFlavor {
-		until = earlier(until, r.options.Now().Add(remaining))
+		if closes := r.options.Now().Add(remaining); closes.Before(until) {
+			until = closes
+		}
 	}
 	sendCtx, cancel := context.WithTimeout(ctx, until.Sub(r.options.Now()))
 	defer cancel()
 	isClear, err := r.send(sendCtx, &a)
-	if a.Event != change.Unsent && a.Event != change.Rejected && !(isClear && a.Event == change.Checked) {
+	if !isClear || a.Event == change.Accepted {
 		r.emitDecisions(a.News)
 		r.nameWAL(c, a.News)
 	}
@@ -39,7 +41,8 @@ func (r *round) request(ctx context.Context, c autopilot.Case, a record.Answer) 
 	var answers, news []autopilot.Decision
 	var ended []v1alpha1.Change
 	c.Now, c.Wanted, c.IsSpecLive, c.Accepted = r.options.Now(), r.target.Wanted, true, a.Attempt.RequestTime
-	storeErr := r.update(ctx, func(s *v1alpha1.Status) { answers, news, ended = a.Record(c, s) })
+	always := func(*v1alpha1.RdsAutopilot) bool { return true } // the answer moves this attempt alone, whatever the policy is by now
+	storeErr := r.updateIf(ctx, func(s *v1alpha1.Status) { answers, news, ended = a.Record(c, s) }, always)
 	if storeErr != nil {
 		return 0, errors.Join(err, storeErr)
 	}
@@ -50,13 +53,6 @@ func (r *round) request(ctx context.Context, c autopilot.Case, a record.Answer) 
 		v.RequeueIn(d.RequeueAfter)
 	}
 	return v.RequeueAfter, err
-}
-
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
 }
 
 // send sends the request and enters the answer. isClear is false if there is nothing to store: the API server has accepted

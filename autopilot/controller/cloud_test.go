@@ -77,10 +77,13 @@ func (c cloud) AlarmStates(context.Context, time.Time) (map[string]autopilot.Ala
 
 func (c cloud) ListMaxAge() time.Duration { return time.Second }
 
-func (c cloud) Evidence(context.Context, autopilot.Instance, autopilot.EvidenceRequest) (autopilot.Evidence, error) {
+func (c cloud) Points(context.Context, autopilot.Instance, autopilot.EvidenceRequest) autopilot.Readings {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return autopilot.Evidence{Time: c.now.Add(-c.delay), Percent: c.cpu, UsedGB: c.usedGB}, nil
+	at := func(v float64) autopilot.Reading {
+		return autopilot.Reading{Points: []autopilot.Point{{Time: c.now.Add(-c.delay), Value: v}}}
+	}
+	return autopilot.Readings{"rds048_disk_used_size": at(c.usedGB), "rds001_cpu_util": at(c.cpu), "rds002_mem_util": at(c.cpu)}
 }
 
 func (c cloud) WAL(ctx context.Context, _ autopilot.Instance, dimension string) (autopilot.WAL, error) {
@@ -159,37 +162,37 @@ func (w *world) endJobs() {
 	w.inst.Status = autopilot.StatusActive
 }
 
-// EnsureTopic creates the topic, whose subscription has the state that the world has.
-func (c cloud) EnsureTopic(ctx context.Context, was v1alpha1.Topic, record func(v1alpha1.Topic) error,
-) (topic v1alpha1.Topic, err error) {
-	onTopic, created := noError, false
+// ReconcileTopic creates the topic, whose subscription has the state that the world has, or removes it.
+func (c cloud) ReconcileTopic(ctx context.Context, wanted bool, read func(context.Context) (v1alpha1.Topic, error),
+	write func(context.Context, v1alpha1.Topic) error) (topic v1alpha1.Topic, err error) {
+	onTopic := noError
 	c.withLock(func() { onTopic = c.onTopic })
 	if err := onTopic(ctx); err != nil {
-		was.Message = err.Error()
-		return was, err
+		return v1alpha1.Topic{Message: err.Error()}, err
+	}
+	stored, err := read(ctx)
+	if err != nil {
+		return v1alpha1.Topic{}, err
 	}
 	c.withLock(func() {
-		created = c.topic.URN == ""
-		c.topic.URN = "urn"
-		topic = c.topic
+		if c.unreachable && !wanted {
+			topic, err = stored, errNoAnswer
+			return
+		}
+		if c.topic.URN = ""; wanted {
+			c.topic.URN = "urn"
+			topic = c.topic
+		}
 	})
-	if created {
-		err = record(v1alpha1.Topic{URN: topic.URN})
+	if err == nil && topic != stored {
+		if err = write(ctx, topic); err != nil {
+			topic = v1alpha1.Topic{Message: err.Error()}
+		}
 	}
 	return topic, err
 }
 
 func noError(context.Context) error { return nil }
-
-func (c cloud) RemoveTopic(context.Context, v1alpha1.Topic) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.unreachable {
-		return errNoAnswer
-	}
-	c.topic.URN = ""
-	return nil
-}
 
 // Ensure creates the rules.
 func (c cloud) Ensure(_ context.Context, desired v1alpha1.DesiredAlarms, _ func(v1alpha1.Alarms) error,
@@ -231,7 +234,9 @@ func (c cloud) Remove(ctx context.Context, _, _ string, notBefore time.Time, con
 	if err := confirm(ctx); err != nil {
 		return 0, err
 	}
-	c.withLock(func() { clear(c.states) })
+	if c.withLock(func() { clear(c.states) }); c.onRemove != nil {
+		c.onRemove()
+	}
 	return n, nil
 }
 

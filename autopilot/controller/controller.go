@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package controller is the leader's loop. A round handles one database: it observes the cloud, lets the domain
+// decide, stores the intent, patches the Rds and stores the outcome. A second queue creates and removes the alarm
+// rules. A sweep checks every database at an interval, so that an alarm is acted on even if its message is lost.
+//
+// The package must not import HTTP, Kubernetes clients or the cloud's SDK. ports.go declares what it needs from them.
 package controller
 
 import (
@@ -137,7 +142,8 @@ func (c *Controller) AutopilotChanged(old, now *v1alpha1.RdsAutopilot) {
 		return
 	}
 	key := Key{now.Namespace, now.Name}
-	if old == nil || old.Status.Switch != now.Status.Switch { // an event without news may be older than the last switch
+	// An event may be older than the last switch. The leader itself knows what it has stored.
+	if c.leading() == nil && (old == nil || old.Status.Switch != now.Status.Switch) {
 		c.switches.stored(key, now.Status.Switch)
 	}
 	if ownWriteOnly(old, now) {
@@ -230,6 +236,9 @@ func (c *Controller) next(
 	round, cancel := context.WithTimeout(ctx, roundLimit)
 	defer cancel()
 	requeueAfter, err := safely(round, key, work)
+	if errors.Is(err, autopilot.ErrGone) { // a write has not found it, and this read removes it from the cache
+		_, _ = c.options.Kube.LiveAutopilot(round, key.Namespace, key.Name)
+	}
 	if _, ok := c.options.Kube.Autopilot(key.Namespace, key.Name); !ok {
 		c.drop(key) // it was deleted while the round ran
 	}

@@ -3,6 +3,7 @@
 package controller
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -15,6 +16,43 @@ import (
 type noAutopilots struct{ Kubernetes }
 
 func (noAutopilots) Autopilot(string, string) (*v1alpha1.RdsAutopilot, bool) { return nil, false }
+
+// unreadable is a cache without RdsAutopilots, and an API server that does not let them be read.
+type unreadable struct{ noAutopilots }
+
+func (unreadable) LiveAutopilot(context.Context, string, string) (*v1alpha1.RdsAutopilot, error) {
+	return nil, &autopilot.RefusedError{Message: "forbidden"}
+}
+
+// A right that is missing is no proof that an object is gone. The next sweep tries again, and no retry before.
+func TestRulesOfAnObjectThatMayNotBeReadStay(t *testing.T) {
+	whenArmed(t, func(t *testing.T, w *world, c *Controller) {
+		readable := c.options.Kube
+		w.remove(w.raps())
+		c.options.Kube = unreadable{noAutopilots{readable}}
+		if err := w.arm(c); err != nil || len(w.states) == 0 {
+			t.Errorf("%v, rules %v", err, w.states)
+		}
+		c.options.Kube = readable
+		if err := w.arm(c); err != nil || len(w.states) > 0 {
+			t.Errorf("readable again: %v, rules %v", err, w.states)
+		}
+	})
+}
+
+// A namespace that may not be listed any more has no events, so the cache keeps an object that was deleted.
+func TestRulesOfAnObjectThatIsGoneAreRemovedAlthoughTheCacheHasIt(t *testing.T) {
+	whenArmed(t, func(t *testing.T, w *world, c *Controller) {
+		w.stopWatches()
+		w.remove(w.raps())
+		if err := w.arm(c); !errors.Is(err, autopilot.ErrGone) {
+			t.Error(err)
+		}
+		if err := w.arm(c); err != nil || len(w.states) > 0 {
+			t.Errorf("%v, rules %v", err, w.states)
+		}
+	})
+}
 
 // The cache may be old, so only the API server proves that autopilot is off.
 func TestRulesOfADatabaseThatIsOnAreNotRemovedByAnOldCache(t *testing.T) {
@@ -43,6 +81,21 @@ func TestRulesOfADatabaseThatIsOnAreNotRemovedByAnOldCache(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The removal waits for the cloud, and its write must not overwrite what was decided meanwhile.
+func TestSwitchThatIsTurnedOnDuringTheRemovalStaysOn(t *testing.T) {
+	whenArmed(t, func(t *testing.T, w *world, c *Controller) {
+		w.setSwitch(new(false))
+		w.mustDecide(c)
+		w.onRemove = func() { w.onRemove = nil; w.setSwitch(new(true)); w.mustDecide(c) }
+		if err := w.arm(c); !errors.Is(err, autopilot.ErrConflict) || w.rap().Status.Switch.Value != v1alpha1.SwitchOn {
+			t.Errorf("%v, the switch is %+v", err, w.rap().Status.Switch)
+		}
+		if must := w.arm(c); must != nil || !w.armed() {
+			t.Errorf("%v, armed %t at once", must, w.armed())
+		}
+	})
 }
 
 // A list of before the removal would show the rules again, and events need no list. It is reported once, although the

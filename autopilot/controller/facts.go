@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 
@@ -86,54 +85,33 @@ func setAlarmStates(c *autopilot.Case, states map[string]autopilot.AlarmState) {
 	}
 }
 
-// measure reads the newest measurement for each alarm that a change of that kind helps, CPU and memory only if their
-// alarm is in force. If Cloud Eye does not answer for a metric, its stored signal is the evidence.
+// measure measures each alarm that a change of that kind helps, CPU and memory only if their alarm is in force. It
+// measures them concurrently, so that they share requests.
 func (f FactReader) measure(ctx context.Context, c *autopilot.Case, kind v1alpha1.ChangeKind) error {
-	var requests []autopilot.EvidenceRequest
-	for _, a := range c.Alarms {
+	found, failed := slices.Clone(c.Alarms), make([]error, len(c.Alarms))
+	var measuring sync.WaitGroup
+	for i, a := range c.Alarms {
 		metric, unknown := autopilot.LookupMetric(a.Metric)
-		if unknown == nil && metric.HelpedBy == kind && (metric.InGB() || a.InForce(c.Now)) {
-			requests = append(requests, autopilot.EvidenceRequest{
-				Metric: a.Metric, Dimension: ruleDimension(*c, a.Metric), PeriodSeconds: metric.PeriodSeconds(c.Spec),
-				NotBefore: a.LastUpdate(),
-			})
+		if unknown != nil || metric.HelpedBy != kind || !metric.InGB() && !a.InForce(c.Now) {
+			continue
 		}
-	}
-	found, failed := readEvidence(ctx, f.Evidence, *c.Instance, requests)
-	for _, w := range requests {
-		c.SetEvidence(w.Metric, found[w.Metric], failed[w.Metric])
-	}
-	return errors.Join(slices.Collect(maps.Values(failed))...)
-}
-
-// readEvidence reads several measurements concurrently, so that they share requests. A metric is in neither result if
-// Cloud Eye has no data of it. failed has the error of each metric that could not be read.
-func readEvidence(ctx context.Context, reader EvidenceReader, inst autopilot.Instance, requests []autopilot.EvidenceRequest,
-) (found map[v1alpha1.Metric]autopilot.Evidence, failed map[v1alpha1.Metric]error) {
-	found, failed = make(map[v1alpha1.Metric]autopilot.Evidence), make(map[v1alpha1.Metric]error)
-	var mu sync.Mutex
-	var reading sync.WaitGroup
-	for _, w := range requests {
-		reading.Go(func() {
-			e, err := readMeasurement(ctx, reader, inst, w)
-			mu.Lock()
-			defer mu.Unlock()
-			if err != nil {
-				failed[w.Metric] = fmt.Errorf("read evidence for %s: %w", w.Metric, err)
-			} else {
-				found[w.Metric] = e
-			}
+		request := autopilot.EvidenceRequest{
+			Dimension: ruleDimension(*c, a.Metric), NotBefore: a.LastUpdate(),
+			PeriodSeconds: max(1, int(metric.MeasuredOver(c.Spec).Seconds())),
+		}
+		measuring.Go(func() {
+			defer autopilot.CatchPanic(&failed[i])
+			found[i].Evidence, failed[i] = c.Measure(a, func(names []string) autopilot.Readings {
+				request.Names = names
+				return f.Evidence.Points(ctx, *c.Instance, request)
+			})
 		})
 	}
-	reading.Wait()
-	return found, failed
-}
-
-// readMeasurement turns a panic into the error of that measurement, because the goroutine is not the round's.
-func readMeasurement(ctx context.Context, reader EvidenceReader, inst autopilot.Instance,
-	w autopilot.EvidenceRequest) (e autopilot.Evidence, err error) {
-	defer autopilot.CatchPanic(&err)
-	return reader.Evidence(ctx, inst, w)
+	measuring.Wait()
+	for _, a := range found {
+		c.SetEvidence(a.Metric, a.Evidence)
+	}
+	return errors.Join(failed...)
 }
 
 // ruleDimension returns the dimension of the instance's rule of that metric; empty if there is none.

@@ -17,8 +17,7 @@ type flavorLimiter struct {
 	kube Kubernetes
 
 	mu sync.Mutex
-	// stored holds what this process has stored last. Only the leader writes changes, so that is never older than the
-	// cache, which may lag by minutes.
+	// stored holds what this process has stored last. Only the leader writes changes, and the cache may lag by minutes.
 	stored   map[Key][]v1alpha1.Change
 	reserved map[Key]bool
 }

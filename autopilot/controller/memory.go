@@ -13,12 +13,11 @@ import (
 // memory is what this process remembers about one database. Without it there are extra calls, a repeated event, and the
 // larger of two sizes counts for some minutes.
 type memory struct {
-	ensured *ensureRecord                 // last Ensure; nil if this process has called none
-	cleared time.Time                     // when this process has removed the rules; zero after Ensure
-	patched *v1alpha1.Change              // our last patch of the Rds that the API server may have accepted
-	stale   bool                          // the last round ended in a conflict, so the cache may still be old
-	warned  types.UID                     // Rds with an event about the operator's own autopilot
-	lost    map[v1alpha1.Metric]time.Time // begin of the alarm that was counted as lost
+	ensured *ensureRecord    // last Ensure; nil if this process has called none
+	cleared time.Time        // when this process has removed the rules; zero after Ensure
+	patched *v1alpha1.Change // our last patch of the Rds that the API server may have accepted
+	stale   bool             // the last round ended in a conflict, so the cache may still be old
+	warned  types.UID        // Rds with an event about the operator's own autopilot
 
 	volumeGB         int       // at the last check
 	seen, formerSeen time.Time // when a check last saw this size, and the one before
@@ -36,7 +35,7 @@ func (c *Controller) remember(key Key, change func(*memory)) {
 	change(m)
 }
 
-// recall returns a copy of a database's memory, or the zero value. The copy shares lost, which only remember may read.
+// recall returns a copy of a database's memory, or the zero value.
 func (c *Controller) recall(key Key) memory {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -14,7 +14,6 @@ type meters struct {
 	sweepDuration prometheus.Histogram
 	lastSweep     prometheus.Gauge
 	failed        *prometheus.CounterVec
-	foundBySweep  *prometheus.CounterVec
 }
 
 func newMeters(c *Controller) *meters {
@@ -41,10 +40,6 @@ func newMeters(c *Controller) *meters {
 			Name: "rds_autopilot_rounds_failed_total",
 			Help: "Checks of a database that failed, by cause. They are repeated. kubernetes: the API server did not answer or refused; panic: an error of the program, which also counts sweeps.",
 		}, []string{"cause"}),
-		foundBySweep: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "rds_autopilot_alarms_found_by_sweep_total",
-			Help: "Alarms in force whose message had not arrived 2 minutes after their begin, by metric.",
-		}, []string{"metric"}),
 	}
 	for _, cause := range []string{causeKubernetes, causeCloud, causePanic} {
 		m.failed.WithLabelValues(cause)
@@ -52,7 +47,6 @@ func newMeters(c *Controller) *meters {
 	// Each series starts at 0, because increase() ignores the first value of a series.
 	for _, row := range autopilot.MetricTable() {
 		metric := row.Metric
-		m.foundBySweep.WithLabelValues(string(metric))
 		m.decisions.WithLabelValues(string(metric), string(row.Action()), string(autopilot.ReasonAlarmInForce))
 		for _, reason := range autopilot.WarningReasons() {
 			m.decisions.WithLabelValues(string(metric), string(autopilot.ActionNone), string(reason))
@@ -64,7 +58,7 @@ func newMeters(c *Controller) *meters {
 	}
 	const idle = "For how long no check of this queue has begun or ended although databases wait for one. 0 if none waits."
 	c.options.Reg.MustRegister(
-		m.decisions, m.alarmToPatch, m.sweepDuration, m.lastSweep, m.failed, m.foundBySweep,
+		m.decisions, m.alarmToPatch, m.sweepDuration, m.lastSweep, m.failed,
 		gauge("waiting_databases", "Databases that wait for a check, or are being checked.", nil, c.waiting),
 		gauge("sweep_interval_seconds", "Time between two sweeps, as configured.", nil, c.options.Sweep.Seconds),
 		gauge("queue_idle_seconds", idle, prometheus.Labels{"queue": "decide"},

@@ -94,6 +94,9 @@ func (r *round) observe(ctx context.Context) (autopilot.Case, error) {
 		return c, err
 	}
 	c.IsSweep, r.now = r.isSweep, c.Now
+	if c.Instance != nil && c.Claim == (v1alpha1.Claim{}) && c.Status.Alarms.Refused != "" && c.Mode == v1alpha1.ModeAuto {
+		c.Claim.By = r.smallerNamesake(c.Instance.ID)
+	}
 	if c.Instance == nil {
 		return c, nil
 	}
@@ -113,9 +116,34 @@ func (r *round) observe(ctx context.Context) (autopilot.Case, error) {
 	return c, nil
 }
 
+// smallerNamesake returns the smallest RdsAutopilot, as NAMESPACE/NAME, that may change the same instance and is
+// smaller than the round's. It manages the instance if Cloud Eye creates no rule that could say so.
+func (r *round) smallerNamesake(instanceID string) (smallest string) {
+	own := r.key.Namespace + "/" + r.key.Name
+	r.kube.EachTarget(func(t *autopilot.Target) {
+		other := t.Namespace + "/" + t.Name
+		if t.InstanceID != instanceID || other >= own || smallest != "" && other >= smallest {
+			return
+		}
+		o, ok := r.controller.newRound(Key{t.Namespace, t.Name})
+		if ok && o.off() == (autopilot.Off{}) && o.effectiveMode() == v1alpha1.ModeAuto {
+			smallest = other
+		}
+	})
+	return smallest
+}
+
 // follow ends the changes that were in progress and adds the alarms that are to be decided.
-func (r *round) follow(c *autopilot.Case) (record.Followed, error) {
+func (r *round) follow(ctx context.Context, c *autopilot.Case) (record.Followed, error) {
 	followed := record.FollowUp(*c)
+	isReverted := func(ch v1alpha1.Change) bool { return ch.State == v1alpha1.StateReverted }
+	if !r.isTargetLive && slices.ContainsFunc(followed.Ended, isReverted) { // or the cache lacks what a person requests
+		if err := r.readTarget(ctx); err != nil {
+			return record.Followed{Status: c.Status}, errors.Join(err, addAlarms(c))
+		}
+		c.Wanted, c.IsSpecLive = r.target.Wanted, true
+		followed = record.FollowUp(*c)
+	}
 	c.Status = followed.Status
 	return followed, addAlarms(c)
 }

@@ -81,16 +81,14 @@ type Cloud interface {
 
 	ClaimReader
 
-	// EnsureTopic creates what is missing of the topic of the installation and the subscription of our URL, and returns
-	// what exists, also with an error. was is what the last call returned. It calls record before anything can be
-	// published to a new topic.
-	EnsureTopic(ctx context.Context, was v1alpha1.Topic, record func(v1alpha1.Topic) error) (v1alpha1.Topic, error)
-	// RemoveTopic deletes the topic of the installation.
-	RemoveTopic(ctx context.Context, was v1alpha1.Topic) error
-	// Ensure makes the alarm rules of a database equal to the desired ones. It calls record after each new rule. It
-	// changes nothing if the list shows that nothing differs. observed is what exists afterwards, as far as known, also if
-	// there is an error. restored are the metrics whose rules somebody else had changed or deleted. The error is one line
-	// with the cloud's own text. It wraps v1alpha1.ErrQuota, ErrRuleRefused or ErrNameTooLong if that is the reason.
+	// ReconcileTopic makes the topic of the installation, the subscription of our URL and the ConfigMap, which read and
+	// write access, as wanted. It returns what exists, also with an error.
+	ReconcileTopic(ctx context.Context, wanted bool, read func(context.Context) (v1alpha1.Topic, error),
+		write func(context.Context, v1alpha1.Topic) error) (v1alpha1.Topic, error)
+	// Ensure makes the alarm rules of a database equal to the desired ones. It calls record after each new rule. observed
+	// is what exists afterwards, as far as known, also if there is an error. restored are the metrics whose rules somebody
+	// else had changed or deleted. The error is one line with the cloud's own text. It wraps v1alpha1.ErrQuota,
+	// ErrRuleRefused or ErrNameTooLong if that is the reason.
 	Ensure(ctx context.Context, desired v1alpha1.DesiredAlarms, record func(v1alpha1.Alarms) error,
 	) (observed v1alpha1.Alarms, restored []v1alpha1.Metric, err error)
 	// Remove deletes the alarm rules that bear the mark of an object, as the list shows them at notBefore or later, and
@@ -121,7 +119,7 @@ type InstanceReader interface {
 
 // EvidenceReader is the part of Cloud that reads the measurements of a decision. The dry run of plan has it as well.
 type EvidenceReader interface {
-	// Evidence returns the newest measurement of a metric; the zero value if there is no data. Calls of about the same
-	// time share requests.
-	Evidence(ctx context.Context, inst autopilot.Instance, request autopilot.EvidenceRequest) (autopilot.Evidence, error)
+	// Points returns the newest datapoints of metrics. Calls of about the same time share requests. An error wraps
+	// autopilot.ErrOutage if no other metric can be read now.
+	Points(ctx context.Context, inst autopilot.Instance, request autopilot.EvidenceRequest) autopilot.Readings
 }

@@ -5,13 +5,16 @@ package controller
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
 
+	"go.uber.org/zap"
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
 // queues are the two queues of the leader. Decisions have their own, so that they never wait for arming, which makes
@@ -52,8 +55,7 @@ type newsFirst struct {
 	news, rest []Key
 }
 
-// Touch moves a waiting database to the front part if something has happened to it. The queue calls it for repeated
-// adds.
+// Touch moves a waiting database to the front part if it has news. The queue calls it for repeated adds.
 func (q *newsFirst) Touch(k Key) {
 	if i := slices.Index(q.rest, k); i >= 0 && q.isNews(k) {
 		q.rest = slices.Delete(q.rest, i, i+1)
@@ -153,8 +155,7 @@ func (c *Controller) enqueue(k Key) {
 	}
 }
 
-// enqueueForSweep requests a round and a check of the alarm rules. Both may use the lists that were read since the
-// sweep began.
+// enqueueForSweep requests a round and a check of the alarm rules. Both may use lists that are younger than the sweep.
 func (c *Controller) enqueueForSweep(k Key, begin time.Time) {
 	if q := c.leading(); q != nil {
 		c.decideMarks.setSweep(k, begin)
@@ -175,4 +176,49 @@ func (c *Controller) leading() *queues {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.queues
+}
+
+func (c *Controller) sweeps(ctx context.Context) {
+	for {
+		if err := c.sweep(ctx, c.options.Now()); err != nil && ctx.Err() == nil && !c.reportPanic("sweep failed", err) {
+			c.options.Log.Warn("sweep failed", zap.Error(err))
+		}
+		jitter := 1 + sweepJitter*(2*c.options.Chance()-1)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(max(minSweep, time.Duration(float64(c.options.Sweep)*jitter))):
+		}
+	}
+}
+
+// sweep lists the states of all alarm rules and enqueues every database, and every object that has a rule in the cloud.
+// An alarm is therefore acted on even if its message is lost.
+func (c *Controller) sweep(ctx context.Context, begin time.Time) (err error) {
+	defer autopilot.CatchPanic(&err)
+	ctx, cancel := context.WithTimeout(ctx, roundLimit)
+	defer cancel()
+	_, listErr := c.options.Cloud.AlarmStates(ctx, begin)
+	// The databases are enqueued even if the cloud does not answer, because each of them has to report that.
+	keys := make(map[Key]bool)
+	c.options.Kube.EachAutopilot(func(a *v1alpha1.RdsAutopilot) { keys[Key{a.Namespace, a.Name}] = true })
+	c.options.Kube.EachTarget(func(t *autopilot.Target) { keys[Key{t.Namespace, t.Name}] = true })
+	for k := range keys {
+		c.enqueueForSweep(k, begin)
+	}
+	if listErr != nil {
+		return fmt.Errorf("list alarm rules: %w", listErr)
+	}
+	// What bears a mark of ours and has no object is left from a crash or an outage.
+	err = c.options.Cloud.Marked(ctx, begin, func(namespace, name string) {
+		if k := (Key{namespace, name}); !keys[k] && c.options.Kube.IsWatched(namespace) {
+			c.enqueueForSweep(k, begin)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	c.meters.sweepDuration.Observe(c.options.Now().Sub(begin).Seconds())
+	c.meters.lastSweep.Set(float64(c.options.Now().Unix()))
+	return nil
 }

@@ -55,8 +55,7 @@ func (c *Controller) newRound(key Key) (r *round, ok bool) {
 }
 
 // reconcile decides about one database and returns when to check it again. It leaves its alarms to arm. It may decide
-// on an old cache: every write carries the version that was read, so the API server refuses it and the round is
-// retried.
+// on an old cache: every write carries the version that was read, so the API server refuses it.
 func (c *Controller) reconcile(ctx context.Context, key Key) (requeueAfter time.Duration, err error) {
 	taken := c.decideMarks.take(key)
 	r, ok := c.newRound(key)
@@ -142,7 +141,11 @@ func (r *round) storeSwitch(ctx context.Context) error {
 	}
 	next := r.rap.Status.Copy()
 	next.Switch = v1alpha1.Switch{Value: value, UID: r.target.UID}
-	return r.write(ctx, next)
+	if err := r.write(ctx, next); err != nil {
+		return err
+	}
+	r.controller.switches.stored(r.key, next.Switch)
+	return nil
 }
 
 func (r *round) create(ctx context.Context) error {
@@ -199,11 +202,19 @@ func (r *round) readAgain(ctx context.Context) (*v1alpha1.RdsAutopilot, error) {
 	return live, nil
 }
 
-// update changes the status on top of the newest stored version. Arming uses it, because decisions are stored while
-// arming waits for the cloud.
+// update changes the status on top of the newest stored version, because decisions are stored while arming waits for the
+// cloud. It returns autopilot.ErrConflict if the policy or the switch has changed: then the caller must decide again.
 func (r *round) update(ctx context.Context, change func(*v1alpha1.Status)) error {
-	isRetry := false
-	return autopilot.RetryConflict(ctx, func() error {
+	read := r.rap
+	return r.updateIf(ctx, change, func(live *v1alpha1.RdsAutopilot) bool {
+		return live.Generation == read.Generation && live.Status.Switch == read.Status.Switch
+	})
+}
+
+// updateIf is update as long as the newest version is one to which the change applies.
+func (r *round) updateIf(ctx context.Context, change func(*v1alpha1.Status), applies func(*v1alpha1.RdsAutopilot) bool) error {
+	isRetry, isOld := false, false
+	err := autopilot.RetryConflict(ctx, func() error {
 		if isRetry {
 			live, err := r.readAgain(ctx)
 			if err != nil {
@@ -212,6 +223,9 @@ func (r *round) update(ctx context.Context, change func(*v1alpha1.Status)) error
 			if live.UID != r.rap.UID {
 				return fmt.Errorf("read the RdsAutopilot again: another one has its name: %w", autopilot.ErrGone)
 			}
+			if isOld = !applies(live); isOld {
+				return nil
+			}
 			r.rap = live
 		}
 		isRetry = true
@@ -219,4 +233,8 @@ func (r *round) update(ctx context.Context, change func(*v1alpha1.Status)) error
 		change(&next)
 		return r.write(ctx, next)
 	})
+	if err == nil && isOld {
+		err = fmt.Errorf("the policy or the switch has changed: %w", autopilot.ErrConflict)
+	}
+	return err
 }

@@ -31,10 +31,9 @@ func (r *round) reconcileEnabled(ctx context.Context) (time.Duration, error) {
 	if patched := r.controller.recall(r.key).patched; patched != nil {
 		c.Accepted = patched.RequestTime
 	}
-	followed, readErr := r.follow(&c)
+	followed, readErr := r.follow(ctx, &c)
 	verdict := decide.Walk(ctx, &c, r.facts().Read)
 	readErr = errors.Join(readErr, c.ReadError())
-	r.countLostAlarms(c)
 	if verdict.Change == nil { // no read may delay a growth
 		r.readSizes(ctx, &c)
 	}

@@ -45,7 +45,7 @@ func newStatusCollector(kube Kubernetes, now func() time.Time) statusCollector {
 		autopilots: desc("autopilots", "RdsAutopilots, by whether an alarm would reach the service.", "armed"),
 		readOnly:   desc("read_only", "RdsAutopilots whose database is read-only, by its used space or because it is in STORAGE FULL, without those that are off or have no instance."),
 		storage:    desc("storage_bytes", "Storage of all databases with a known instance. volume: size at their last check; cap: what their policies allow. A GB of the cloud counts as 10^9.", "kind"),
-		confirmed:  desc("subscription_confirmed", "1 if the subscription of the public URL is confirmed, so that alarms reach the service, or if no database is on; else 0."),
+		confirmed:  desc("subscription_confirmed", "1 if the subscription of the public URL is confirmed, so that alarms reach the service, or if no database has alarm rules; else 0."),
 		conditions: desc("conditions", "RdsAutopilots with that condition True. Armed is in rds_autopilot_autopilots.",
 			"type"),
 	}
@@ -71,13 +71,23 @@ func (c statusCollector) Collect(ch chan<- prometheus.Metric) {
 	}
 	conditions := map[string]int{v1alpha1.ConditionProgressing: 0, v1alpha1.ConditionLimited: 0,
 		v1alpha1.ConditionContested: 0}
-	readOnly, volumeGB, capGB := 0, 0, 0
+	readOnly, volumeGB, capGB, isOn := 0, 0, 0, false
+	managed := map[string]bool{} // by the id of the instance
 	c.kube.EachAutopilot(func(a *v1alpha1.RdsAutopilot) {
-		s := &a.Status
-		if s.ReadOnly != nil && watched(a) {
+		if a.Status.Instance != nil && watched(a) {
+			managed[a.Status.Instance.ID] = true
+		}
+	})
+	c.kube.EachAutopilot(func(a *v1alpha1.RdsAutopilot) {
+		s, isWatched := &a.Status, watched(a)
+		if reasonOf(a) == string(autopilot.ReasonInstanceClaimed) { // perhaps by an object that does not exist
+			isWatched = s.Instance != nil && !managed[s.Instance.ID]
+		}
+		isOn = isOn || len(s.Alarms.Rules) > 0
+		if s.ReadOnly != nil && isWatched {
 			readOnly++
 		}
-		if s.Instance != nil && s.Instance.VolumeGB > 0 && watched(a) {
+		if s.Instance != nil && s.Instance.VolumeGB > 0 && isWatched {
 			volumeGB += int(s.Instance.VolumeGB)
 			capGB += max(autopilot.MaxGB(a.Spec, s.Baseline, int(s.Instance.VolumeGB)),
 				int(s.Instance.VolumeGB)) // a volume above its cap counts as its own cap
@@ -88,7 +98,7 @@ func (c statusCollector) Collect(ch chan<- prometheus.Metric) {
 			notReady[known(notReady, ready.Reason)]++
 		}
 		for _, h := range record.HeldTooLong(s.Held, now) {
-			if reasons := held[h.Kind]; reasons != nil && watched(a) {
+			if reasons := held[h.Kind]; reasons != nil && isWatched {
 				reasons[known(reasons, h.Reason)]++
 			}
 		}
@@ -106,7 +116,7 @@ func (c statusCollector) Collect(ch chan<- prometheus.Metric) {
 		}
 	}
 	confirmed := 0.0
-	if t := c.kube.Topic(); t.State == v1alpha1.SubscriptionConfirmed || t == (v1alpha1.Topic{}) {
+	if c.kube.Topic().State == v1alpha1.SubscriptionConfirmed || !isOn {
 		confirmed = 1
 	}
 	ch <- prometheus.MustNewConstMetric(c.confirmed, prometheus.GaugeValue, confirmed)
@@ -128,7 +138,7 @@ func reasonOf(a *v1alpha1.RdsAutopilot) string {
 }
 
 // watched reports whether status.instance is kept up to date. If autopilot is off or the instance is gone, it is the
-// last one seen.
+// last one seen. If the instance is claimed, the other object reports it.
 func watched(a *v1alpha1.RdsAutopilot) bool {
 	reason := reasonOf(a)
 	return reason != string(autopilot.ReasonNotEnabled) && reason != string(autopilot.ReasonInstanceUnknown) &&

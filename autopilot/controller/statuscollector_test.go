@@ -18,9 +18,10 @@ import (
 type cachedAutopilots struct {
 	Kubernetes
 	autopilots []*v1alpha1.RdsAutopilot
+	topic      v1alpha1.Topic
 }
 
-func (r cachedAutopilots) Topic() v1alpha1.Topic { return v1alpha1.Topic{} }
+func (r cachedAutopilots) Topic() v1alpha1.Topic { return r.topic }
 
 func (r cachedAutopilots) EachAutopilot(f func(*v1alpha1.RdsAutopilot)) {
 	for _, a := range r.autopilots {
@@ -28,11 +29,11 @@ func (r cachedAutopilots) EachAutopilot(f func(*v1alpha1.RdsAutopilot)) {
 	}
 }
 
-// collected returns the gauges of these RdsAutopilots that are not 0, by name and label values.
-func collected(t *testing.T, now time.Time, all ...*v1alpha1.RdsAutopilot) map[string]float64 {
+// collected returns the gauges of a cache that are not 0, by name and label values.
+func collected(t *testing.T, now time.Time, cache cachedAutopilots) map[string]float64 {
 	t.Helper()
 	reg := prometheus.NewPedanticRegistry()
-	reg.MustRegister(newStatusCollector(cachedAutopilots{autopilots: all}, func() time.Time { return now }))
+	reg.MustRegister(newStatusCollector(cache, func() time.Time { return now }))
 	families, err := reg.Gather()
 	if err != nil {
 		t.Fatal(err)
@@ -60,6 +61,9 @@ func TestStatusCollectorCountsDatabases(t *testing.T) {
 	with := func(armed metav1.ConditionStatus, reason string, others ...metav1.Condition) *v1alpha1.RdsAutopilot {
 		a := &v1alpha1.RdsAutopilot{}
 		a.Status.Conditions = append(others, condition(v1alpha1.ConditionArmed, armed, reason, 0))
+		if reason != "NotEnabled" {
+			a.Status.Alarms.Rules = []v1alpha1.Rule{{}}
+		}
 		return a
 	}
 	growing := with(metav1.ConditionTrue, "AlarmsInPlace", condition(v1alpha1.ConditionLimited, metav1.ConditionTrue, "CapReached", 0))
@@ -78,6 +82,13 @@ func TestStatusCollectorCountsDatabases(t *testing.T) {
 		a.Status.Held = []v1alpha1.Held{{Kind: kind, Reason: reason, SinceTime: metav1.NewTime(now.Add(-age))}}
 		return a
 	}
+	claimed := func(id string) *v1alpha1.RdsAutopilot {
+		a := held("InstanceClaimed", time.Hour, v1alpha1.KindVolume, "InstanceClaimed")
+		a.Status.Instance, a.Status.ReadOnly = &v1alpha1.Instance{ID: id, VolumeGB: 50}, &v1alpha1.ReadOnly{}
+		return a
+	}
+	owner := with(metav1.ConditionTrue, "AlarmsInPlace")
+	owner.Status.Instance = &v1alpha1.Instance{ID: "in01"}
 	for name, tc := range map[string]struct {
 		all  []*v1alpha1.RdsAutopilot
 		want map[string]float64
@@ -91,6 +102,12 @@ func TestStatusCollectorCountsDatabases(t *testing.T) {
 			ready(metav1.ConditionFalse, "Newer", 48*time.Hour), ready(metav1.ConditionTrue, "NotEnabled", 48*time.Hour),
 			ready(metav1.ConditionUnknown, "NotYet", 48*time.Hour),
 		}, map[string]float64{"autopilots false": 5, "not_ready ReadFailed": 1, "not_ready NotYet": 1}},
+		"claimed by an object that exists, and by none": {[]*v1alpha1.RdsAutopilot{owner, claimed("in01"), claimed("in02")},
+			map[string]float64{
+				"autopilots false": 2, "autopilots true": 1, "held_changes Volume InstanceClaimed": 1, "read_only": 1,
+				"storage_bytes cap": 2e11, "storage_bytes volume": 5e10,
+			}},
+		"off": {[]*v1alpha1.RdsAutopilot{off, {}}, map[string]float64{"autopilots false": 2, "subscription_confirmed": 1}},
 		"held too long": {[]*v1alpha1.RdsAutopilot{
 			held("AlarmsInPlace", 15*time.Minute, v1alpha1.KindVolume, "QuotaExceeded"),
 			held("CloudUnreachable", time.Hour, v1alpha1.KindVolume, "QuotaExceeded"),
@@ -105,9 +122,13 @@ func TestStatusCollectorCountsDatabases(t *testing.T) {
 			"held_changes Volume ChangePending": 1,
 		}},
 	} {
-		tc.want["subscription_confirmed"] = 1 // no topic is recorded
-		if diff := cmp.Diff(tc.want, collected(t, now, tc.all...)); diff != "" {
+		cache := cachedAutopilots{autopilots: tc.all}
+		if diff := cmp.Diff(tc.want, collected(t, now, cache)); diff != "" { // the database that is on has no topic
 			t.Errorf("%s:\n%s", name, diff)
+		}
+		cache.topic.State, tc.want["subscription_confirmed"] = v1alpha1.SubscriptionConfirmed, 1
+		if diff := cmp.Diff(tc.want, collected(t, now, cache)); diff != "" {
+			t.Errorf("%s, confirmed:\n%s", name, diff)
 		}
 	}
 }

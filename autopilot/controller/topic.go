@@ -4,8 +4,8 @@ package controller
 
 import (
 	"context"
-	"fmt"
-	"sync"
+	"errors"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -18,6 +18,9 @@ import (
 const (
 	// topicTime bounds one check of the topic. Arming waits for the first one, and rules must not wait for SMN for long.
 	topicTime = 20 * time.Second
+	// topicPause is the least time between two checks. Another writer that undoes each write of the ConfigMap must not
+	// use up the requests to SMN.
+	topicPause = time.Second
 	// confirmationPoll is how often the subscription is read in the first confirmationWait after its confirmation was
 	// requested. SMN confirms within seconds, and no database is armed before.
 	confirmationPoll = 5 * time.Second
@@ -25,18 +28,17 @@ const (
 )
 
 type topicKeeper struct {
-	news   chan struct{} // a check of the topic is due
-	loaded bool          // the stored topic was read; of keepTopic alone
-
-	mu      sync.Mutex
-	now     v1alpha1.Topic
-	checked bool // this leader has checked the topic
+	news chan struct{} // a check of the topic is due
+	// last is the result of this leader's last check, for arming. It is nil before the first check. No check uses it as a
+	// source.
+	last atomic.Pointer[v1alpha1.Topic]
 }
 
 func (c *Controller) topic() (t v1alpha1.Topic, checked bool) {
-	c.keeper.mu.Lock()
-	defer c.keeper.mu.Unlock()
-	return c.keeper.now, c.keeper.checked
+	if last := c.keeper.last.Load(); last != nil {
+		return *last, true
+	}
+	return v1alpha1.Topic{}, false
 }
 
 func (c *Controller) topicURN() string {
@@ -51,97 +53,72 @@ func (c *Controller) checkTopic() {
 	}
 }
 
-func (c *Controller) setTopic(t v1alpha1.Topic, checked bool) {
-	c.keeper.mu.Lock()
-	defer c.keeper.mu.Unlock()
-	c.keeper.now, c.keeper.checked = t, checked
+// TopicChanged handles a watch event of the ConfigMap of the topic. On the leader, a change by somebody else starts a
+// check.
+func (c *Controller) TopicChanged(stored v1alpha1.Topic) {
+	if last, _ := c.topic(); c.leading() != nil && !equality.Semantic.DeepEqual(last, stored) {
+		c.checkTopic()
+	}
 }
 
 func (c *Controller) keepTopic(ctx context.Context) {
-	c.setTopic(v1alpha1.Topic{}, false)
-	for c.keeper.loaded = false; ctx.Err() == nil; {
+	for c.keeper.last.Store(nil); ctx.Err() == nil; {
 		wait, err := c.ensureTopic(ctx)
 		if err != nil && ctx.Err() == nil && !c.reportPanic("check the topic", err) {
 			c.options.Log.Warn("check the topic", zap.Error(err))
 		}
+		due := time.After(wait)
+		select {
+		case <-ctx.Done():
+		case <-time.After(min(topicPause, wait)):
+		}
 		select {
 		case <-ctx.Done():
 		case <-c.keeper.news:
-		case <-time.After(wait):
+		case <-due:
 		}
 	}
 }
 
-// ensureTopic checks the topic once, and returns when to check it again. The topic exists while a database is on or has
-// a rule. The first check reads the stored topic.
+// ensureTopic checks the topic once, and returns when to check it again.
 func (c *Controller) ensureTopic(ctx context.Context) (wait time.Duration, err error) {
-	defer autopilot.CatchPanic(&err)
 	ctx, cancel := context.WithTimeout(ctx, topicTime)
 	defer cancel()
-	wait = c.options.Recheck
-	if !c.keeper.loaded {
-		stored, err := c.options.Kube.LiveTopic(ctx)
-		if err != nil {
-			return wait, fmt.Errorf("read the topic: %w", err)
-		}
-		c.setTopic(stored, false)
-		c.keeper.loaded = true
-	}
 	was, checked := c.topic()
-	on := c.anyOn()
-	next, err := c.changeTopic(ctx, was, on, checked)
-	if err != nil && on && next.Message == "" {
+	on, next, err := c.reconcileTopic(ctx)
+	_, isRefused := errors.AsType[*autopilot.RefusedError](err)
+	if checked && errors.Is(err, autopilot.ErrKubernetes) && !isRefused {
+		next = was // an API server that does not answer says nothing about the topic
+	} else if err != nil && next.Message == "" {
 		next.Message = err.Error()
 	}
-	if writeErr := c.storeTopic(context.WithoutCancel(ctx), next); writeErr != nil {
-		err = fmt.Errorf("store the topic: %w", writeErr)
-		next.Message = err.Error() // it differs from what the next check returns, which is therefore stored
-	}
-	isChecked := checked || on || err == nil // a removal that has failed is repeated
-	isNews := isChecked != checked || next.URN != was.URN || next.State != was.State || next.Message != was.Message
-	c.setTopic(next, isChecked) // also if it is not stored, because arming waits for it
-	if isNews {
+	c.keeper.last.Store(&next)
+	if !checked || next.URN != was.URN || next.State != was.State || next.Message != was.Message {
 		c.options.Log.Info("topic", zap.String("urn", next.URN), zap.String("subscription", string(next.State)),
 			zap.String("message", next.Message))
 		c.options.Kube.EachAutopilot(func(a *v1alpha1.RdsAutopilot) { c.enqueueArming(Key{a.Namespace, a.Name}) })
 	}
-	switch {
+	switch wait = c.options.Recheck; {
 	case next.State == v1alpha1.SubscriptionPending && next.RequestedTime != nil &&
 		c.options.Now().Sub(next.RequestedTime.Time) < confirmationWait:
 		return min(confirmationPoll, wait), err
-	case next.URN != "" && (next.State != v1alpha1.SubscriptionConfirmed || !on), next.Message != "", err != nil:
+	case err != nil, next.Message != "", next.URN != "" && (next.State != v1alpha1.SubscriptionConfirmed || !on):
 		return wait, err
 	}
 	return c.options.Sweep, nil
 }
 
-// changeTopic creates, repairs or removes the topic, and returns what exists. A panic becomes an error, because arming
-// waits for the first check.
-func (c *Controller) changeTopic(ctx context.Context, was v1alpha1.Topic, on, checked bool) (
-	next v1alpha1.Topic, err error) {
-	next = was
+// reconcileTopic creates, repairs or removes the topic, and returns what exists. The topic exists while a database is
+// on or has a rule. A panic becomes an error, because arming waits for the first check.
+func (c *Controller) reconcileTopic(ctx context.Context) (on bool, next v1alpha1.Topic, err error) {
 	defer autopilot.CatchPanic(&err)
-	switch {
-	case on || was.URN != "" && c.anyRules(ctx):
-		return c.options.Cloud.EnsureTopic(ctx, was, func(t v1alpha1.Topic) error { return c.storeTopic(ctx, t) })
-	case was != (v1alpha1.Topic{}) || !checked: // a former leader may have created a topic that it could not record
-		if err = c.options.Cloud.RemoveTopic(ctx, was); err == nil {
-			next = v1alpha1.Topic{}
-		}
+	kube := c.options.Kube
+	if on = c.anyOn(); !on && c.anyRules(ctx) {
+		next, err = kube.LiveTopic(ctx)
+		return on, next, err
 	}
-	return next, err
-}
-
-func (c *Controller) storeTopic(ctx context.Context, t v1alpha1.Topic) error {
-	was, checked := c.topic()
-	if equality.Semantic.DeepEqual(was, t) {
-		return nil
-	}
-	if err := c.options.Kube.WriteTopic(ctx, t); err != nil {
-		return err
-	}
-	c.setTopic(t, checked)
-	return nil
+	next, err = c.options.Cloud.ReconcileTopic(ctx, on, kube.LiveTopic, kube.WriteTopic)
+	return on, next, err
 }
 
 func (c *Controller) anyOn() (found bool) {

@@ -44,9 +44,12 @@ type world struct {
 
 	patchRefusal  string // why the API server refuses patches of the Rds
 	topicRefusal  string // why the API server refuses to store the topic
+	topicHidden   error  // the answer of the API server to a read of the topic
 	statusRefusal string // why the API server refuses the processes' writes to the status
 	reverts       bool   // the API server restores the old value of a patch
 	onStatus      func() // runs at each write of the status
+	onRemove      func() // runs after the rules are removed
+	stopWatches   func() // keeps the cache of the last process as it is
 
 	cloudState
 }
@@ -134,10 +137,12 @@ func (w *world) process() *Controller {
 	})
 	w.must(cluster.OnTarget(c.TargetChanged))
 	w.must(cluster.OnAutopilot(c.AutopilotChanged))
+	w.must(cluster.OnTopic(c.TopicChanged))
 	var running sync.WaitGroup
 	ctx, cancel := context.WithCancel(w.t.Context())
 	running.Go(func() { _ = cluster.Run(ctx) })
-	w.t.Cleanup(func() { cancel(); running.Wait() })
+	w.stopWatches = func() { cancel(); running.Wait() }
+	w.t.Cleanup(w.stopWatches)
 	w.must(cluster.WaitForSync(ctx))
 	return c
 }
@@ -189,6 +194,12 @@ type eventRecorder struct {
 
 func (r eventRecorder) Event(_ *autopilot.Target, _ *v1alpha1.RdsAutopilot, e autopilot.Event) {
 	r.world.withLock(func() { r.world.events = append(r.world.events, e) })
+}
+
+func (r eventRecorder) LiveTopic(ctx context.Context) (v1alpha1.Topic, error) {
+	stored, err := r.Cluster.LiveTopic(ctx)
+	r.world.withLock(func() { err = errors.Join(err, r.world.topicHidden) })
+	return stored, err
 }
 
 func (w *world) rdss() dynamic.ResourceInterface {

@@ -142,7 +142,7 @@ func rows() []row {
 		{"instance not allowed", off(autopilot.ReasonNotAllowed, "--allowed-instances does not allow it"), storage(93),
 			stops(autopilot.ReasonNotAllowed, 0, "--allowed-instances does not allow it")},
 		{"instance claimed by another object", claimed, storage(93), stops(autopilot.ReasonInstanceClaimed, recheck,
-			"shop/orders manages this instance: its alarm rules autopilot_shop_orders_* watch it. ",
+			"shop/orders manages this instance: its alarm rule autopilot_shop_orders_* watches it. ",
 			"Turn one of the two off, or delete the rules if that cluster is gone")},
 		{"no rule of its own yet", unclaimed, storage(93), undecided(recheck)},
 		{"no rule of its own, because Cloud Eye creates none",
@@ -153,8 +153,8 @@ func rows() []row {
 		{"states of the rules cannot be read, alarm signal of 31 minutes ago", failing(alarmState),
 			signalled(cases.StorageAt(93), 31*time.Minute), stops(autopilot.ReasonNoData, time.Minute)},
 		{"used space cannot be read", failing(usedSpace), storage(93), stops(autopilot.ReasonNoData, time.Minute)},
-		{"no measurement", nil, one(cases.WithoutEvidence(cases.StorageAt(93))), stops(autopilot.ReasonNoData, time.Minute,
-			"The storage alarm is in force, but Cloud Eye has no measurement to decide on")},
+		{"no measurement", nil, one(unmeasured(cases.StorageAt(93))), stops(autopilot.ReasonNoData, time.Minute,
+			"The storage alarm is in force, but there is no measurement to decide on: used space: no value; newest message: no value")},
 		{"storage measured 30 minutes ago", nil, one(cases.MeasuredAgo(cases.StorageAt(93), 30*time.Minute)), makes("110")},
 		{"storage measured 31 minutes ago", nil, one(cases.MeasuredAgo(cases.StorageAt(93), 31*time.Minute)),
 			stops(autopilot.ReasonStaleEvidence, time.Minute,
@@ -222,6 +222,9 @@ func rows() []row {
 		{"no baseline and no cap", noBaseline, cpu(95), stops(autopilot.ReasonNoData, 5*time.Minute,
 			"The size of the instance at first arming is not known, so the flavor has no cap. ",
 			"Set spec.flavor.maxVCPUs and spec.flavor.maxMemoryGB")},
+		{"no zones in the list of instances", zones(), cpu(95), stops(autopilot.ReasonNoData, 5*time.Minute,
+			"The zones of the instance are not known, so no flavor is known to be available")},
+		{"a node without a zone", zones("", "eu-de-01"), cpu(95), stops(autopilot.ReasonNoData, 5*time.Minute)},
 		{"no baseline, but caps", all(noBaseline, flavorCap(16), memoryCap(64)), cpu(95), makes(larger)},
 		{"four times the vCPUs of the baseline are too few", baseline(v1alpha1.Baseline{VCPUs: 2, MemoryGB: 32}), cpu(95),
 			stops(autopilot.ReasonCapReached, 0)},
@@ -236,6 +239,8 @@ func rows() []row {
 				"Storage stays at 200 GB: 98.0 % used, but spec.storage.maxGB is not set, so the limit is 200 GB")},
 		{"step larger than the cap allows", cases.Steps(50, 120), storage(93.1), makes("120",
 			"Storage 100 → 120 GB: 93.1 % used, alarm at 85 %; 150 GB are needed, clamped to spec.storage.maxGB")},
+
+		{"45 GB, and the cloud has only multiples of 10", sized(45), storage(36), makes("60")},
 
 		// A larger flavor exists, is available in every zone, and is not above a read replica.
 		{"no larger flavor", func(c *autopilot.Case) { c.Catalogue = c.Catalogue[:min(3, len(c.Catalogue))] }, cpu(95),
@@ -279,6 +284,12 @@ func rows() []row {
 		{"two changes without effect", cases.Both(cases.Changed(30*time.Hour, "94.0"), cases.Changed(60*time.Hour, "97.0")),
 			cpu(95), holds(autopilot.ReasonNoEffect, 7*day-60*time.Hour, "The last two larger flavors did not reduce CPU, ",
 				"which is at 95.0 % again. The autopilot tries no third one unless the spec changes")},
+		{"two changes for CPU and memory without effect on memory", all(cases.Changed(30*time.Hour, "99.0"),
+			cases.Changed(60*time.Hour, "99.0"), forMemoryToo("94.0")), memory(95), holds(autopilot.ReasonNoEffect, 7*day-60*time.Hour)},
+		{"two changes for CPU and memory with an effect on memory only", all(cases.Changed(30*time.Hour, "94.0"),
+			cases.Changed(60*time.Hour, "97.0"), forMemoryToo("100.0")), memory(95), makes(larger)},
+		{"two changes for CPU and memory, and the value of memory is not known", all(cases.Changed(30*time.Hour, "94.0"),
+			cases.Changed(60*time.Hour, "97.0"), forMemoryToo()), memory(95), makes(larger)},
 		{"one change without effect", cases.Changed(30*time.Hour, "94.0"), cpu(93), makes(larger)},
 		{"two changes, the older one lowered the usage by 5 points", all(cases.Changed(30*time.Hour, "90.9"),
 			cases.Changed(60*time.Hour, "96.0")), cpu(93), makes(larger)},
@@ -331,11 +342,12 @@ func rows() []row {
 		{"resize list cannot be read", failing(resizeList), cpu(95), stops(autopilot.ReasonNoData, time.Minute,
 			"The flavors that the instance can change to could not be read")},
 		{"resize list has only one above the cap", all(flavorCap(16), offered("rds.mysql.n1.8xlarge.4")), cpu(95),
-			stops(autopilot.ReasonNoLargerFlavor, 5*time.Minute)},
+			stops(autopilot.ReasonCapReached, 0,
+				"No larger flavor: rds.mysql.n1.8xlarge.4 is above the caps of 16 vCPUs and 128 GB")},
 		{"no resize list for the engine", notOffered, cpu(95), makes(larger, flavorText+"95.0 % CPU used, alarm at 90 %; ",
 			"only the same family counts, because the cloud has no resize list for the instance: DBS.200040")},
 		{"no resize list for the engine and no larger one of the family", all(notOffered, otherFamily), cpu(95),
-			stops(autopilot.ReasonNoLargerFlavor, 5*time.Minute, "No larger flavor: the cloud offers none above "+present+
+			stops(autopilot.ReasonNoLargerFlavor, 5*time.Minute, "No larger flavor: the cloud has none above "+present+
 				" for this instance; only the same family counts, because the cloud has no resize list for the instance: DBS.200040")},
 	}
 }
@@ -502,6 +514,9 @@ func (r row) check(t *testing.T, c autopilot.Case) {
 	d := v.Decisions[0]
 	if d.Reason != r.want.reason || d.To != r.want.to {
 		t.Errorf("%s to %q (%s), want %s to %q", d.Reason, d.To, d.Message, r.want.reason, r.want.to)
+	}
+	if d.Reason == autopilot.ReasonCapReached && !d.Capped {
+		t.Error("at a cap, and not Limited")
 	}
 	isVolume := d.Metric == v1alpha1.MetricStorage
 	if acts := d.To != ""; acts != d.Acts() && d.Reason != autopilot.ReasonRecommend || acts && isVolume != (d.Action == autopilot.ActionGrowVolume) {

@@ -3,6 +3,7 @@
 package decide
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -76,7 +77,8 @@ func checkEvidence(w *walk, ch *proposal) answer {
 	switch {
 	case !a.Evidence.Present():
 		return no(autopilot.ReasonNoData, autopilot.DataRequeue,
-			"The %s alarm is in force, but Cloud Eye has no measurement to decide on", metric.Label)
+			"The %s alarm is in force, but there is no measurement to decide on: %s", metric.Label,
+			cmp.Or(a.Evidence.Missing, "none was read"))
 	case c.Now.Sub(a.Evidence.Time) > autopilot.EvidenceAge+metric.MeasuredOver(c.Spec):
 		return no(autopilot.ReasonStaleEvidence, autopilot.DataRequeue,
 			"The newest %s value is from %s, which is too old to decide on", metric.Label,

@@ -3,7 +3,9 @@
 package decide
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/autopilot/change"
@@ -107,7 +109,7 @@ func checkFlavorsKnown(w *walk, ch *proposal) answer {
 	return lacksSizes(requirements(*w.c, ch.alarms, false))
 }
 
-// lacksSizes stops if the size of the present flavor or a cap is not known.
+// lacksSizes stops if the size of the present flavor, a cap or a zone is not known.
 func lacksSizes(required flavors.Requirements) answer {
 	switch {
 	case required.Current.VCPUs <= 0 || required.Current.MemoryGB <= 0:
@@ -116,53 +118,47 @@ func lacksSizes(required flavors.Requirements) answer {
 	case required.MaxVCPUs <= 0 || required.MaxMemoryGB <= 0:
 		return no(autopilot.ReasonNoData, soldOutRequeue,
 			"The size of the instance at first arming is not known, so the flavor has no cap. Set spec.flavor.maxVCPUs and spec.flavor.maxMemoryGB")
+	case len(required.Zones) == 0 || slices.Contains(required.Zones, ""):
+		return no(autopilot.ReasonNoData, soldOutRequeue,
+			"The zones of the instance are not known, so no flavor is known to be available")
 	}
 	return answer{}
 }
 
-// checkFlavorCaps stops if each larger flavor that the cloud could provide is above the caps.
-func checkFlavorCaps(w *walk, ch *proposal) answer {
-	capped := ""
-	for _, f := range w.ladder(ch, false) {
-		switch {
-		case f.Refused == "" || f.Refused == flavors.RefusedSoldOut || f.Refused == flavors.RefusedReplica:
-			return answer{}
-		case f.Refused == flavors.RefusedCap && capped == "":
-			capped = f.Code
-		}
-	}
-	if capped == "" {
-		return answer{}
-	}
-	vcpus, memory := autopilot.Caps(w.c.Spec, w.c.Status.Baseline)
-	stop := no(autopilot.ReasonCapReached, 0, "No larger flavor: %s is above the caps of %d vCPUs and %d GB", capped, vcpus,
-		memory)
-	stop.capped = true
-	return stop
-}
-
 // checkLarger stops if no larger flavor is available, or each one is above a read replica.
-func checkLarger(w *walk, ch *proposal) answer {
-	all := w.ladder(ch, false)
+func checkLarger(w *walk, ch *proposal) answer { return checkAvailable(w, ch, false) }
+
+// checkAvailable stops if none of the larger flavors can be used, for the sake of the first one that the caps allow.
+func checkAvailable(w *walk, ch *proposal, isListed bool) answer {
+	all := w.ladder(ch, isListed)
 	if _, ok := flavors.Next(all); ok {
 		return answer{}
 	}
+	capped := ""
 	for _, f := range all {
-		for _, r := range knownReplicas(*w.c.Instance) {
-			if f.Refused != flavors.RefusedReplica || f.VCPUs <= r.VCPUs && f.MemoryGB <= r.MemoryGB {
-				continue
+		switch f.Refused {
+		case flavors.RefusedReplica:
+			for _, r := range knownReplicas(*w.c.Instance) {
+				if f.VCPUs > r.VCPUs || f.MemoryGB > r.MemoryGB {
+					return no(autopilot.ReasonReplicaTooSmall, soldOutRequeue,
+						"%s (%d vCPUs, %d GB) is larger than the read replica %s (%d vCPUs, %d GB): enlarge the replica first",
+						f.Code, f.VCPUs, f.MemoryGB, r.Name, r.VCPUs, r.MemoryGB)
+				}
 			}
-			return no(autopilot.ReasonReplicaTooSmall, soldOutRequeue,
-				"%s (%d vCPUs, %d GB) is larger than the read replica %s (%d vCPUs, %d GB): enlarge the replica first",
-				f.Code, f.VCPUs, f.MemoryGB, r.Name, r.VCPUs, r.MemoryGB)
-		}
-		if f.Refused == flavors.RefusedSoldOut {
+		case flavors.RefusedSoldOut:
 			return no(autopilot.ReasonSoldOut, soldOutRequeue, "No larger flavor: %s is %s in %s", f.Code,
 				zoneStateText(f.State), f.Zone)
+		case flavors.RefusedCap:
+			capped = cmp.Or(capped, f.Code)
 		}
 	}
+	if capped != "" {
+		vcpus, memory := autopilot.Caps(w.c.Spec, w.c.Status.Baseline)
+		return answer{reason: autopilot.ReasonCapReached, capped: true, text: fmt.Sprintf(
+			"No larger flavor: %s is above the caps of %d vCPUs and %d GB", capped, vcpus, memory)}
+	}
 	return no(autopilot.ReasonNoLargerFlavor, soldOutRequeue,
-		"No larger flavor: the cloud has none above %s for this instance", w.c.Instance.Flavor)
+		"No larger flavor: the cloud has none above %s for this instance%s", w.c.Instance.Flavor, familyText(*w.c, isListed))
 }
 
 // knownReplicas returns the read replicas of a PostgreSQL instance whose size is known. The primary must not become
@@ -182,12 +178,7 @@ func checkResizeList(w *walk, ch *proposal) answer {
 		return no(autopilot.ReasonNoData, autopilot.DataRequeue,
 			"The flavors that the instance can change to could not be read")
 	}
-	if _, ok := flavors.Next(w.ladder(ch, true)); !ok {
-		return no(autopilot.ReasonNoLargerFlavor, soldOutRequeue,
-			"No larger flavor: the cloud offers none above %s for this instance%s", w.c.Instance.Flavor,
-			familyText(*w.c, true))
-	}
-	return answer{}
+	return checkAvailable(w, ch, true)
 }
 
 func zoneStateText(state string) string {

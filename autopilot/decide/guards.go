@@ -127,7 +127,8 @@ func Table() []Guard {
 		}, {
 			Name: "The instance's own resize list has a larger flavor (read last, when everything else allows the change)",
 			Kind: flavor, check: checkResizeList,
-			Reasons: reasons{autopilot.ReasonNoData, autopilot.ReasonNoLargerFlavor},
+			Reasons: reasons{autopilot.ReasonNoData, autopilot.ReasonCapReached, autopilot.ReasonNoLargerFlavor,
+				autopilot.ReasonSoldOut, autopilot.ReasonReplicaTooSmall},
 		},
 	}
 }

@@ -62,10 +62,30 @@ func newSpec(c *autopilot.Case) { c.Generation++ }
 func metricOff(c *autopilot.Case) { c.Spec.Flavor.CPU.Enabled = new(false) }
 
 func claimed(c *autopilot.Case) {
-	c.Claim = v1alpha1.Claim{By: "shop/orders", Rules: "autopilot_shop_orders_*"}
+	c.Claim = v1alpha1.Claim{By: "shop/orders", Rule: "autopilot_shop_orders_*"}
 }
 
 func unclaimed(c *autopilot.Case) { c.Claim = v1alpha1.Claim{} }
+
+// unmeasured returns the alarm as it is if no source has a measurement.
+func unmeasured(a autopilot.Alarm) autopilot.Alarm {
+	a.Evidence = autopilot.Evidence{Missing: "used space: no value; newest message: no value"}
+	return a
+}
+
+func zones(of ...string) func(*autopilot.Case) {
+	return func(c *autopilot.Case) { c.Instance.Zones = of }
+}
+
+// forMemoryToo returns the alteration that the changes were for memory at these percentages as well.
+func forMemoryToo(percent ...string) func(*autopilot.Case) {
+	return func(c *autopilot.Case) {
+		for i := range c.Status.Changes {
+			ch := &c.Status.Changes[i]
+			ch.Metrics, ch.MorePercents = append(ch.Metrics, v1alpha1.MetricMemory), percent
+		}
+	}
+}
 
 func otherFlavor(c *autopilot.Case) { c.Wanted.Flavor = "rds.mysql.n1.large.4" }
 

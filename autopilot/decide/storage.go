@@ -126,7 +126,10 @@ func stalledRequest(c autopilot.Case, kind v1alpha1.ChangeKind) (since time.Time
 
 func checkCaps(w *walk, ch *proposal) answer {
 	if ch.kind == flavor {
-		return checkFlavorCaps(w, ch)
+		if stop := checkAvailable(w, ch, false); stop.capped {
+			return stop
+		}
+		return answer{}
 	}
 	c := *w.c
 	if c.Instance.VolumeGB < c.MaxGB() {
@@ -140,16 +143,16 @@ func checkCaps(w *walk, ch *proposal) answer {
 
 func checkActive(w *walk, ch *proposal) answer {
 	c, has := w.c, w.c.Instance
+	isReady, effect := has.Status == autopilot.StatusActive, "the flavor changes"
 	if ch.kind == volume {
-		if has.Measurable() {
-			return answer{}
-		}
-		return no(autopilot.ReasonInstanceBusy, c.Recheck, "The instance is in %s: storage grows once it is %s", has.Status,
-			autopilot.StatusActive)
+		isReady, effect = has.Measurable(), "storage grows"
 	}
-	if has.Status != autopilot.StatusActive {
-		return no(autopilot.ReasonInstanceBusy, c.Recheck, "The instance is in %s: the flavor changes once it is %s",
-			has.Status, autopilot.StatusActive)
+	switch {
+	case !isReady:
+		return no(autopilot.ReasonInstanceBusy, c.Recheck, "The instance is in %s: %s once it is %s", has.Status, effect,
+			autopilot.StatusActive)
+	case ch.kind == volume:
+		return answer{}
 	}
 	needed := min(settledFor, autopilot.Cooldown(c.Spec))
 	remaining := needed

@@ -15,7 +15,7 @@ import (
 // job. Nothing is stored for an attempt that the API server has accepted, or that has had no clear answer.
 type Answer struct {
 	Attempt v1alpha1.Change  // as it was stored before the request
-	Before  *v1alpha1.Change // what the change was before this attempt; nil if there was none
+	Before  v1alpha1.Change  // what the change was before this attempt; without a state if there was none
 	Event   change.Event     // Unsent, Rejected or Accepted; Checked if the API server restored the old value at once
 	Reason  autopilot.Reason // of the refusal; ReasonRefused of the API server. If nothing was sent, empty needs no record
 	Message string           // the text of the API server or of the cloud
@@ -70,10 +70,10 @@ func (a Answer) reply(c autopilot.Case, s *v1alpha1.Status, next v1alpha1.Change
 	}
 	for _, d := range a.Acting {
 		d.Time = c.Now
-		switch {
-		case a.Event == change.Rejected:
+		switch a.Event {
+		case change.Rejected:
 			d = d.Decline(autopilot.RefusalReason(*next.Refusal), next.Refusal.NextTime.Sub(c.Now), "%s", autopilot.DescribeRefused(next))
-		case a.Event == change.Unsent:
+		case change.Unsent:
 			d = d.Decline(a.Reason, c.Recheck, "Nothing was requested (%s): %s", autopilot.DescribeStep(a.Attempt), a.Message)
 		default:
 			d = a.declineRestored(c, d, next)

@@ -87,6 +87,22 @@ func TestFollowUpClearsTheStatusOfAFormerInstance(t *testing.T) {
 	}
 }
 
+// A person may grow a read-only database a little while autopilot is off. It stays read-only.
+func TestOffKeepsWhatDependsOnTheInstance(t *testing.T) {
+	c := cases.Quiet()
+	cases.Both(cases.RefusedPatch, cases.ReadOnly)(&c)
+	cases.PendingFlavor(time.Minute)(&c)
+	s := c.Status.Copy()
+	s.Used, s.Deferred, s.Held = &v1alpha1.UsedSpace{GB: "97.0"}, &v1alpha1.Deferred{}, []v1alpha1.Held{{}}
+	ClearOn(c, &s)
+	if s.ReadOnly == nil || s.Used == nil || s.Baseline == nil || pendingOf(s) == nil || s.Deferred != nil || s.Held != nil {
+		t.Errorf("off has left %+v", s)
+	}
+	if ch := s.Changes[0]; ch.State != v1alpha1.StateWithdrawn || ch.Refusal == nil {
+		t.Errorf("the refused change is %+v", ch)
+	}
+}
+
 func TestActiveSinceStartsAgainAfterAnotherStatus(t *testing.T) {
 	c := cases.Quiet()
 	s := FollowUp(c).Status

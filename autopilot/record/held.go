@@ -18,18 +18,18 @@ const heldAfter = 15 * time.Minute
 // setHeld stores which changes the alarms of a case need and nobody has made, and since when. A change whose alarm
 // could not be read stays recorded, because the volume may fill up meanwhile.
 func setHeld(c autopilot.Case, s *v1alpha1.Status, decisions []autopilot.Decision) {
-	s.Held = slices.Clone(s.Held)
-	for i, h := range s.Held {
-		if changed, ok := change.LastChanged(s.Changes, h.Kind); ok && changed.After(h.SinceTime.Time) {
-			s.Held[i].SinceTime = *autopilot.Seconds(changed)
-		}
-	}
 	for _, kind := range []v1alpha1.ChangeKind{v1alpha1.KindVolume, v1alpha1.KindFlavor} {
-		switch reason, since, known := neededChange(c, kind, decisions); {
-		case reason != "":
+		reason, since, known := neededChange(c, kind, decisions)
+		changed, _ := change.LastChanged(s.Changes, kind)
+		s.Held = slices.DeleteFunc(slices.Clone(s.Held), func(h v1alpha1.Held) bool {
+			isMade := changed.After(h.SinceTime.Time)
+			if isMade && changed.Before(since) {
+				since = changed
+			}
+			return h.Kind == kind && (isMade || reason == "" && known)
+		})
+		if reason != "" {
 			hold(s, kind, reason, since)
-		case known:
-			s.Held = slices.DeleteFunc(s.Held, func(h v1alpha1.Held) bool { return h.Kind == kind })
 		}
 	}
 	if len(s.Held) == 0 {
@@ -68,8 +68,7 @@ func neededChange(c autopilot.Case, kind v1alpha1.ChangeKind,
 	return reason, since, known && !unread
 }
 
-// lastDecision returns the last decision on the alarm of a metric. The answer of the API server or of the cloud follows
-// the decision that led to it.
+// lastDecision returns the last decision on the alarm of a metric. An answer to a request follows its decision.
 func lastDecision(decisions []autopilot.Decision, m v1alpha1.Metric) (last autopilot.Decision, ok bool) {
 	for _, d := range decisions {
 		if d.Metric == m {
@@ -87,18 +86,14 @@ func endsNeed(r autopilot.Reason) bool {
 // hold records a held change with the reason of now. A change that is held already keeps its time, and while it is in
 // progress also the reason that has prevented it.
 func hold(s *v1alpha1.Status, kind v1alpha1.ChangeKind, reason autopilot.Reason, since time.Time) {
-	next := v1alpha1.Held{Kind: kind, Reason: string(reason), SinceTime: *autopilot.Seconds(since)}
-	held := slices.Clone(s.Held)
-	if i := slices.IndexFunc(held, func(h v1alpha1.Held) bool { return h.Kind == kind }); i >= 0 {
-		next.SinceTime = held[i].SinceTime
-		if isProgress(reason) {
-			next.Reason = held[i].Reason
-		}
-		held[i] = next
-	} else {
-		held = append(held, next)
+	s.Held = slices.Clone(s.Held)
+	i := slices.IndexFunc(s.Held, func(h v1alpha1.Held) bool { return h.Kind == kind })
+	switch {
+	case i < 0:
+		s.Held = append(s.Held, v1alpha1.Held{Kind: kind, Reason: string(reason), SinceTime: *autopilot.Seconds(since)})
+	case !isProgress(reason):
+		s.Held[i].Reason = string(reason)
 	}
-	s.Held = held
 }
 
 // isProgress reports whether a decision with this reason means that the change is being made.
@@ -109,17 +104,12 @@ func isProgress(r autopilot.Reason) bool {
 // HeldTooLong returns the recorded changes that count as held: those that an alarm has needed for 15 minutes. A change
 // that nothing has prevented counts after an hour, because the cloud may take long.
 func HeldTooLong(held []v1alpha1.Held, now time.Time) []v1alpha1.Held {
-	var found []v1alpha1.Held
-	for _, h := range held {
-		most := heldAfter
+	return slices.DeleteFunc(slices.Clone(held), func(h v1alpha1.Held) bool {
 		if isProgress(autopilot.Reason(h.Reason)) {
-			most = autopilot.JobPatience
+			return now.Sub(h.SinceTime.Time) < autopilot.JobPatience
 		}
-		if now.Sub(h.SinceTime.Time) >= most {
-			found = append(found, h)
-		}
-	}
-	return found
+		return now.Sub(h.SinceTime.Time) < heldAfter
+	})
 }
 
 // HeldReasons returns the reasons that a held change may have.

@@ -57,6 +57,8 @@ func TestHeldChangeHasTheReasonOfTheLastDecisionAndKeepsItsTime(t *testing.T) {
 			autopilot.ReasonQuotaExceeded, 20 * time.Minute},
 		"Cloud Eye does not answer": {cases.WithoutEvidence(cases.WithoutState(full)), before, nil,
 			autopilot.ReasonQuotaExceeded, 20 * time.Minute},
+		"Cloud Eye does not answer, and the volume has grown": {cases.WithoutEvidence(cases.WithoutState(full)), cases.Both(before, grown), nil,
+			"", 0},
 		"the storage alarm could not be read": {cases.UsageAt(v1alpha1.MetricCPU, 10), before, nil,
 			autopilot.ReasonQuotaExceeded, 20 * time.Minute},
 		"another growth is needed after a growth": {cases.WithoutEvidence(full), cases.Both(before, grown), nil,

@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package record keeps what follows a decision. FollowUp ends the changes that were in progress, Intent stores a change
+// before it is requested, and Outcome stores what became of it, with the records of the decisions, the conditions, the
+// warnings and the changes that are held.
+//
+// The package is pure: it turns one status into the next. It must not know how decisions are made, how the status is
+// stored, or what the cloud's API looks like.
 package record
 
 import (
@@ -21,7 +27,7 @@ const (
 type Recorded struct {
 	Status       v1alpha1.Status
 	Attempt      *v1alpha1.Change     // the change to request, as it is stored; nil if nothing is to be requested
-	Before       *v1alpha1.Change     // what that change was before; nil if there was none
+	Before       v1alpha1.Change      // what that change was before; without a state if there was none
 	Ended        []v1alpha1.Change    // our changes that ended
 	News         []autopilot.Decision // decisions that are new and not folded into an earlier record
 	Warnings     []autopilot.Warning
@@ -67,7 +73,8 @@ func (done *Recorded) request(c autopilot.Case, next v1alpha1.Change) {
 	var former *v1alpha1.Change
 	switch {
 	case isWaiting && was.To == next.To:
-		former, next.State, next.Refusal, next.RequestTime = &was, was.State, was.Refusal, was.RequestTime
+		former, done.Before = &was, was
+		next.State, next.Refusal, next.RequestTime = was.State, was.Refusal, was.RequestTime
 	case isWaiting:
 		if seen.Event = change.Unneeded; change.IsPending(was) {
 			seen.Event = change.Overtaken
@@ -79,7 +86,7 @@ func (done *Recorded) request(c autopilot.Case, next v1alpha1.Change) {
 	seen.Event = change.Allowed
 	next, _ = change.Move(next, seen)
 	s.Changes = change.Put(s.Changes, former, next, c.Now)
-	done.Attempt, done.Before = &next, former
+	done.Attempt = &next
 }
 
 // isNeeded reports whether an alarm may still need a change of that kind that waits for its next attempt, so that it keeps

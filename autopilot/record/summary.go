@@ -10,8 +10,7 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// Summarize sets the texts for the columns of kubectl get: the volume, its cap and its used part, the last change and
-// the last decision.
+// Summarize sets the texts for the columns of kubectl get: volume, cap, used part, last change and last decision.
 func Summarize(s *v1alpha1.Status) {
 	s.Summary = v1alpha1.Summary{}
 	if s.Instance != nil && s.Instance.VolumeGB > 0 {
@@ -37,7 +36,10 @@ func Summarize(s *v1alpha1.Status) {
 }
 
 func summarizeChange(ch v1alpha1.Change) string {
-	what := shortStep(ch.Kind, ch.From, ch.To)
+	what := fmt.Sprintf("%s → %s GB", ch.From, ch.To)
+	if ch.Kind == v1alpha1.KindFlavor {
+		what = fmt.Sprintf("%s → %s", shortFlavor(ch.From), shortFlavor(ch.To))
+	}
 	switch {
 	case change.IsPending(ch):
 		return what + ", in progress"
@@ -49,15 +51,7 @@ func summarizeChange(ch v1alpha1.Change) string {
 	return what
 }
 
-// shortStep names a change without the common prefix of the flavors of an engine.
-func shortStep(kind v1alpha1.ChangeKind, from, to string) string {
-	if kind == v1alpha1.KindVolume {
-		return fmt.Sprintf("%s → %s GB", from, to)
-	}
-	return fmt.Sprintf("%s → %s", shortFlavor(from), shortFlavor(to))
-}
-
-// shortFlavor returns n1.large.2 for rds.mysql.n1.large.2.
+// shortFlavor returns a flavor without the common prefix of its engine: n1.large.2 for rds.mysql.n1.large.2.
 func shortFlavor(code string) string {
 	if parts := strings.SplitN(code, ".", 3); len(parts) == 3 && parts[0] == "rds" {
 		return parts[2]

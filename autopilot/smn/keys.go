@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcsps/rds-autopilot/internal/shared"
@@ -19,7 +20,8 @@ import (
 var ErrUnavailable = errors.New("signing certificate unavailable")
 
 // ErrUnknownURL reports, beside ErrUnavailable, that the sender of the message is the likely cause: its URL has not
-// signed a stored message, and there is no certificate at it, or too many such messages wait.
+// signed a stored message. In addition, there is no certificate at it, or the certificate at another URL is known, or too
+// many such messages wait.
 var ErrUnknownURL = errors.New("the URL has not signed a stored message")
 
 var errNoCertificate = errors.New("no usable certificate")
@@ -45,6 +47,7 @@ type Keys struct {
 
 	certs *shared.Reads[string, *x509.Certificate] // by URL
 	first chan struct{}                            // a place for each message whose URL has not signed a stored message
+	known atomic.Bool                              // a certificate has been fetched
 }
 
 // NewKeys returns Keys that fetch from these hosts. The client must not follow redirects and must end each request
@@ -78,7 +81,7 @@ func (k *Keys) Key(ctx context.Context, url string, signedBefore bool) (*rsa.Pub
 	}
 	cert, err := k.certificate(ctx, url, signedBefore)
 	switch {
-	case errors.Is(err, errNoCertificate) && !signedBefore:
+	case err != nil && !signedBefore && (errors.Is(err, errNoCertificate) || k.known.Load()):
 		return nil, fmt.Errorf("%w: %w: %w", ErrUnavailable, ErrUnknownURL, err)
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
@@ -152,5 +155,6 @@ func (k *Keys) fetch(ctx context.Context, url string) (*x509.Certificate, error)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errNoCertificate, err)
 	}
+	k.known.Store(true)
 	return cert, nil
 }

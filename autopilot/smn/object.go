@@ -14,6 +14,20 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
+// Limits of a message. Beyond them it is malformed, and its alarm is unreadable.
+const (
+	// maxDepth is the depth of nesting. Cloud Eye's alarms have 3 levels.
+	maxDepth = 8
+	// maxSubject is in bytes. SMN allows 512 characters.
+	maxSubject = 2048
+	// maxDimensions is in bytes: four dimensions, each with a name and a value.
+	maxDimensions = 4 * (32 + 1 + 256 + 1)
+	// maxURL is in bytes.
+	maxURL = 2048
+	// maxSignature is in characters of base64, 1.5 times the signature of the longest key. A longer one is forged.
+	maxSignature = maxKeyBits / 4
+)
+
 // The errors of parseObject do not contain text of the message, because they are logged.
 var (
 	errNotJSON = errors.New("not one JSON value")
@@ -108,4 +122,26 @@ func parseString(value jsontext.Value) (string, error) {
 		return "", errors.New("half a surrogate pair")
 	}
 	return string(text), nil
+}
+
+// Alphabets of the fields.
+const (
+	digits     = "0123456789"
+	lower      = "abcdefghijklmnopqrstuvwxyz"
+	upper      = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	letters    = lower + upper
+	hex        = digits + "abcdef"
+	identifier = letters + digits + "_"
+)
+
+func hasForm(s string, least, most int, alphabet string) bool {
+	return len(s) >= least && len(s) <= most && strings.Trim(s, alphabet) == ""
+}
+
+func isName(s string, most int, alphabet string) bool {
+	return s != "" && strings.Contains(letters, s[:1]) && hasForm(s, 1, most, alphabet)
+}
+
+func isPrintable(s string, least, most int) bool {
+	return len(s) >= least && len(s) <= most && !strings.ContainsFunc(s, func(r rune) bool { return r < '!' || r > '~' })
 }

@@ -92,16 +92,9 @@ func cacheAttacks() []attack {
 	const away, stored = resultUnavailable, resultStored
 	down := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }
 	otherPath := strings.Replace(certPath, "0f1e", "ffff", 1)
-	// only serves the certificate at one path.
-	only := func(path string) http.HandlerFunc {
-		good := certificate(&signingKey().PublicKey, signingKey(), nil)
-		return func(w http.ResponseWriter, r *http.Request) {
-			if r.URL.Path != path {
-				w.WriteHeader(http.StatusNotFound)
-				return
-			}
-			_, _ = w.Write(good)
-		}
+	missing := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) }
+	invented := func(s *harness) {
+		s.post(s.alarm(nil).with("signing_cert_url", "https://"+s.certHost()+otherPath).json())
 	}
 	return []attack{
 		withCertificates(30, "host down, nothing cached", func(s *harness) { s.setCertHandler(down) }, 503, away, 0),
@@ -142,14 +135,20 @@ func cacheAttacks() []attack {
 				"signing_cert_url": "https://" + s.certHost() + otherPath,
 			}).json())
 		}, 200, stored, 2},
-		{30, "an invented URL on our topic", func(s *harness) {
-			s.setCertHandler(only(certPath))
+		{30, "an invented URL whose host is down, once a certificate is known", func(s *harness) {
+			s.post(s.alarm(nil).with("message_id", strings.Repeat("0", 32)).json()) // forged, so it is not stored
+			s.setCertHandler(down)
+			invented(s)
+		}, 503, resultIncomplete, 0},
+		{30, "an invented URL whose host is down, after a restart", func(s *harness) {
 			s.post(s.alarm(nil).json())
-			s.post(s.alarm(nil).with("signing_cert_url", "https://"+s.certHost()+otherPath).json())
+			s.setCertHandler(down)
+			s.start()
+			invented(s)
 		}, 503, resultIncomplete, 1},
 		{30, "after a restart, the URL that has signed a stored message has no certificate", func(s *harness) {
 			s.post(s.alarm(nil).json())
-			s.setCertHandler(only("/"))
+			s.setCertHandler(missing)
 			s.start()
 			s.post(event(s, 2, "ok", noon().Add(time.Minute)))
 		}, 503, away, 1},

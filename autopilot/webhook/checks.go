@@ -107,9 +107,12 @@ func (r *Receiver) checkCertURL(_ context.Context, m *message) (result, error) {
 	return "", r.Keys.CheckURL(m.envelope.CertURL)
 }
 
+// checkCertificate fetches the signing certificate. Once one is known, only a message with its URL proves an outage: a
+// stranger can name any other URL, also one at which the host answers 500.
 func (r *Receiver) checkCertificate(ctx context.Context, m *message) (res result, err error) {
-	m.key, err = r.Keys.Key(ctx, m.envelope.CertURL, r.Store.SignedBefore(m.envelope.CertURL))
-	if errors.Is(err, smn.ErrUnknownURL) {
+	that, some := r.Store.SignedBefore(m.envelope.CertURL)
+	m.key, err = r.Keys.Key(ctx, m.envelope.CertURL, that)
+	if errors.Is(err, smn.ErrUnknownURL) || err != nil && some && !that {
 		return resultIncomplete, err
 	}
 	return "", err

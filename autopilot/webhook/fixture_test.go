@@ -77,10 +77,11 @@ func (f *fakeStore) ByRule(alarmID string) []*v1alpha1.RdsAutopilot {
 	return []*v1alpha1.RdsAutopilot{f.stored.DeepCopy()}
 }
 
-func (f *fakeStore) SignedBefore(url string) bool {
+func (f *fakeStore) SignedBefore(url string) (that, some bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.stored.Status.Intake.SigningCertURL == url
+	signed := f.stored.Status.Intake.SigningCertURL
+	return signed == url, signed != ""
 }
 
 func (f *fakeStore) LiveAutopilot(_ context.Context, namespace, name string) (*v1alpha1.RdsAutopilot, error) {

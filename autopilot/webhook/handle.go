@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package webhook receives the messages of SMN. It verifies a message, finds its database, stores the signal on that
+// object, and then acknowledges. It is reachable from the internet: checks.go has the table of all checks, the
+// cheapest and strictest first.
+//
+// It does not use decisions or the cloud's APIs, so it stores and acknowledges even while the cloud is down.
 package webhook
 
 import (
@@ -14,6 +19,54 @@ import (
 
 	"github.com/mcsps/rds-autopilot/autopilot/smn"
 )
+
+// Limits of the receiver, each with the status beyond it. SMN gives up after 5 s and repeats only messages that were
+// answered 5xx (docs/cloud-facts.md, Delivery). So every answer is sent within 4 s, and none is 429. There is no limit
+// per source address: SMN's addresses are not fixed, and behind an ingress all senders have one address. The limits of
+// certificates are in autopilot/smn/signature.go, those of the fields of a message in object.go there.
+
+// MaxBody is the largest body in bytes; beyond it the answer is 413. A message has at most 256 KB, and escaping
+// doubles it.
+const MaxBody = 1 << 20
+
+// MaxAhead is how far a message may be ahead of our clock; beyond it the answer is 403. An alarm inside that is further
+// ahead is unreadable.
+const MaxAhead = 5 * time.Minute
+
+// Connections limits the open connections, some 35 KB each. Others wait for at most writeTime until one ends.
+const Connections = 1024
+
+// Limits of a connection.
+const (
+	// maxHeader is in bytes; beyond it net/http answers 431. SMN's headers have less than 1 KB.
+	maxHeader = 32 << 10
+	// readTime is for headers and body. A body that takes longer is answered 503, because its sender may be honest.
+	readTime = 3 * time.Second
+	// writeTime counts from the end of the headers. An answer fits into one packet, so only a client that does not read
+	// is cut off.
+	writeTime = 6 * time.Second
+)
+
+// Limits of the work on messages. Beyond each the answer is 503.
+const (
+	// answerTime is for the whole answer, including the API server's part.
+	answerTime = 3500 * time.Millisecond
+	// smallBody is in bytes. Alarms have 2 to 4 KB. A larger body needs one of largeSlots.
+	smallBody = 8 << 10
+	// largeSlots limits the large bodies, because each costs five times its size in memory. Connections alone allow 5 GB.
+	largeSlots = 16
+	// retryAfter is in seconds. The header has a random value up to twice that, so that senders do not all return at once.
+	retryAfter = 5
+	// confirmTime is for one call of a confirmation link.
+	confirmTime = 2 * time.Second
+	// lateStart is how long after its arrival the work on a message may begin. A message that begins later had a slow
+	// sender. If its work does not end in time, the result is incomplete.
+	lateStart = 2 * time.Second
+)
+
+// linesPerSecond limits the log lines of one result about messages that were not stored. A stranger can post thousands
+// of messages per second, and would displace the lines that matter. The metric counts every message.
+const linesPerSecond = 5
 
 func (r *Receiver) post(w http.ResponseWriter, req *http.Request) {
 	start := r.Now()
@@ -30,8 +83,7 @@ func (r *Receiver) post(w http.ResponseWriter, req *http.Request) {
 	o.log(log)
 }
 
-// handle reads a message and works on it. Each part of the work returns when the context ends, so the answer is in
-// time.
+// handle reads a message and works on it. Each part returns when the context ends, so the answer is in time.
 func (r *Receiver) handle(ctx context.Context, w http.ResponseWriter, req *http.Request) outcome {
 	body, free, refused := r.readBody(w, req)
 	defer free()

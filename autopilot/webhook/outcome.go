@@ -93,8 +93,7 @@ func (o outcome) answer(w http.ResponseWriter) {
 }
 
 // log writes the log line of a message. That of a refused one names the failed check and the reason. Of the fields that
-// the sender chose it has only the type and a checked id. The sampler counts the lines of each text, so the text contains
-// the result.
+// the sender chose it has only the type and a checked id. The sampler counts lines by their text, which has the result.
 func (o outcome) log(log *zap.Logger) {
 	fields := []zap.Field{
 		zap.String("type", string(o.typ)), zap.String("result", string(o.result)), zap.Int("status", o.result.status()),

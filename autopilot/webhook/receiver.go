@@ -24,8 +24,8 @@ type Store interface {
 	Topic() v1alpha1.Topic
 	// ByRule returns the autopilots in the cache that have recorded the alarm rule.
 	ByRule(alarmID string) []*v1alpha1.RdsAutopilot
-	// SignedBefore reports whether the cache has a stored message that was signed with that certificate.
-	SignedBefore(certURL string) bool
+	// SignedBefore reports whether the cache has stored messages that were signed with that certificate, and with any.
+	SignedBefore(certURL string) (that, some bool)
 	// LiveAutopilot returns an autopilot from the API server. It returns autopilot.ErrGone if it does not exist.
 	LiveAutopilot(ctx context.Context, namespace, name string) (*v1alpha1.RdsAutopilot, error)
 	// WriteIntake stores the intake and nothing else. It returns autopilot.ErrConflict if the object has changed since it

@@ -31,7 +31,11 @@ func UntilOpen(w v1alpha1.Window, now time.Time) time.Duration {
 	if err != nil {
 		return Never
 	}
-	return h.untilOpen(now)
+	opens, closes := h.next(now)
+	if closes.IsZero() {
+		return Never
+	}
+	return max(0, opens.Sub(now))
 }
 
 // UntilClose returns how long the window stays open; 0 means that it is closed. An invalid window is closed.
@@ -94,15 +98,6 @@ func weekdays() []v1alpha1.Day {
 	return []v1alpha1.Day{"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"}
 }
 
-// untilOpen returns how long the window stays closed; 0 means that it is open.
-func (h hours) untilOpen(now time.Time) time.Duration {
-	opens, closes := h.next(now)
-	if closes.IsZero() {
-		return Never
-	}
-	return max(0, opens.Sub(now))
-}
-
 // next returns when the present or next window opens and closes; zero times if there is none within two weeks.
 func (h hours) next(now time.Time) (opens, closes time.Time) {
 	year, month, today := now.In(h.zone).Date()
@@ -135,8 +130,8 @@ func (h hours) on(date time.Time) (opens, closes time.Time) {
 // the clock is set back over that time. The date and time are given as if they were in UTC.
 func instants(shown time.Time, zone *time.Location) []time.Time {
 	var found []time.Time
-	t, before := shown.Add(-24*time.Hour).In(zone),
-		true // before: just before t, the clock showed an earlier time than shown
+	t := shown.Add(-24 * time.Hour).In(zone)
+	before := true // whether the clock, just before t, showed an earlier time than shown
 	for {
 		_, offset := t.Zone()
 		_, until := t.ZoneBounds() // the offset is valid until then

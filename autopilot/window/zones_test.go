@@ -118,12 +118,12 @@ func (u clockChange) check(t *testing.T, w v1alpha1.Window, start, end, step tim
 	type span struct{ first, last time.Time }
 	spans := map[time.Time]span{}
 	for at := u.at.Add(-36 * time.Hour).In(u.where); at.Before(u.at.Add(36 * time.Hour)); at = at.Add(step) {
-		opens := h.untilOpen(at)
+		opens, _ := h.next(at)
 		date, in := isShown(w, start, end, at)
 		switch {
-		case opens > 0 && in && u.after > u.before:
+		case opens.After(at) && in && u.after > u.before:
 			t.Fatalf("%s: closed at %s", name, at)
-		case opens > 0:
+		case opens.After(at):
 			continue
 		case !in:
 			t.Fatalf("%s: open at %s", name, at)

@@ -72,7 +72,7 @@ func TestChartSchemaAcceptsEveryFlagOfServe(t *testing.T) {
 	// The chart has values of their own for these, or fixes them in the pod.
 	elsewhere := []string{
 		"public-url", "mode", "watch-namespaces", "webhook-addr", "admin-addr", "kubeconfig", "context", "lease-namespace",
-		"system-namespace", "leader-elect",
+		"system-namespace", "leader-elect", "labels",
 	}
 	text, err := os.ReadFile("../../deploy/chart/values.schema.json")
 	if err != nil {

@@ -48,6 +48,10 @@ func (o *options) system(fs *pflag.FlagSet) {
 		"`namespace` whose uid identifies the cluster")
 }
 
+func (o *options) labels(fs *pflag.FlagSet) {
+	fs.StringToStringVar(&o.Labels, "labels", nil, "`NAME=VALUE` of the labels of all objects that the service creates, comma separated")
+}
+
 func (o *options) receiver(fs *pflag.FlagSet, usage string) {
 	o.needsURL = true
 	fs.Func("public-url", usage, func(raw string) (err error) {

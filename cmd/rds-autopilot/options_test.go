@@ -32,7 +32,7 @@ func TestFlagsThatAreNotGivenComeFromTheEnvironment(t *testing.T) {
 	env := environment("RDS_AUTOPILOT_PUBLIC_URL=https://env.example/", "RDS_AUTOPILOT_MODE=Recommend",
 		"RDS_AUTOPILOT_LOG_FORMAT=console", "RDS_AUTOPILOT_STATUS_PAGE=false", "RDS_AUTOPILOT_WATCH_NAMESPACES=a, b",
 		"RDS_AUTOPILOT_ENDPOINT=smn=https://smn.example,ces=https://ces.example",
-		"RDS_AUTOPILOT_ALLOW_APPLY=Cloud", "RDS_AUTOPILOT_ALLOWED_INSTANCES=shop/*, */0a1b")
+		"RDS_AUTOPILOT_LABELS=team=db,example.com/part=x", "RDS_AUTOPILOT_ALLOW_APPLY=Cloud", "RDS_AUTOPILOT_ALLOWED_INSTANCES=shop/*, */0a1b")
 	c, o := serveCommand(env)
 	if err := errors.Join(c.ParseFlags([]string{"--log-format", "json"}), fromEnv(c.Flags(), env)); err != nil {
 		t.Fatal(err)
@@ -40,8 +40,8 @@ func TestFlagsThatAreNotGivenComeFromTheEnvironment(t *testing.T) {
 	if _, err := o.validate(); err != nil {
 		t.Fatal(err)
 	}
-	got := []any{o.PublicURL.Host, o.Mode, o.LogFormat, o.StatusPage, o.Namespaces, len(o.Endpoints), o.Allowed}
-	want := []any{"env.example", v1alpha1.ModeRecommend, "json", false, []string{"a", "b"}, 2,
+	got := []any{o.PublicURL.Host, o.Mode, o.LogFormat, o.StatusPage, o.Namespaces, len(o.Endpoints), o.Labels, o.Allowed}
+	want := []any{"env.example", v1alpha1.ModeRecommend, "json", false, []string{"a", "b"}, 2, map[string]string{"team": "db", "example.com/part": "x"},
 		autopilot.Allowed{Apply: v1alpha1.ApplyCloud, Instances: []string{"shop/*", "*/0a1b"}}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

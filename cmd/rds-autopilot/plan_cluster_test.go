@@ -141,7 +141,7 @@ func TestPlanReadsAndWritesNothing(t *testing.T) {
 			"no right to read": {[]string{"-n", there, "other", "--kubeconfig", kubeconfig["here"]}, f.env(), "connect to Kubernetes"},
 			"no kubeconfig":    {[]string{"-n", here, "settled", "--kubeconfig", filepath.Join(t.TempDir(), "none")}, f.env(), "--kubeconfig"},
 			"no cloud":         {[]string{"-n", here, "settled", "--kubeconfig", kubeconfig["everywhere"]}, noCloud, "connect to the cloud"},
-			"no Cloud Eye":     {[]string{"-n", here, "settled", "--kubeconfig", kubeconfig["everywhere"], "--endpoint", "ces=http://127.0.0.1:1"}, f.env(), "read evidence"},
+			"no Cloud Eye":     {[]string{"-n", here, "settled", "--kubeconfig", kubeconfig["everywhere"], "--endpoint", "ces=http://127.0.0.1:1"}, f.env(), "read the used space"},
 		} {
 			if name == "no right to read" && !apiserver.Real() {
 				continue // Kubernetes in memory knows no rights

@@ -29,11 +29,14 @@ func leaderGauge(reg prometheus.Registerer) prometheus.Gauge {
 	return g
 }
 
-func kubernetesGauge(reg prometheus.Registerer, refused func() []string) {
+func kubernetesGauges(reg prometheus.Registerer, refused func() []string, unreadable func() int) {
 	reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "rds_autopilot_refused_namespaces",
 		Help: "Watched namespaces that the Kubernetes API does not let this replica list. Nothing in them is managed. The log names them.",
-	}, func() float64 { return float64(len(refused())) }))
+	}, func() float64 { return float64(len(refused())) }), prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "rds_autopilot_unreadable_rds",
+		Help: "Rds that the service skips, because one of their fields has another type. A Warning event on each names the field.",
+	}, func() float64 { return float64(unreadable()) }))
 }
 
 func admin(reg *prometheus.Registry, ready func() bool, page http.Handler) *http.Server {

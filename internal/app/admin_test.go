@@ -50,6 +50,8 @@ func TestPagesAreServedForOwnHostsAndSitesOnly(t *testing.T) {
 		{host: "[::1]:9090", served: true},
 		{host: "10.1.2.3:9090", served: true},
 		{host: "rds-autopilot-admin.rds-autopilot.svc:9090", served: true},
+		{host: "rds-autopilot-admin.rds-autopilot.svc.cluster.local", served: true},
+		{host: "localhost.cluster.local"},
 		{host: "evil.example:9090"},
 		{host: "127.0.0.1.evil.example"},
 		{host: "127.0.0.1.nip.io:9090"},

@@ -80,13 +80,13 @@ func families(t *testing.T) map[string]family {
 	t.Helper()
 	reg := registry("test")
 	leaderGauge(reg)
-	kubernetesGauge(reg, func() []string { return nil })
+	kubernetesGauges(reg, func() []string { return nil }, func() int { return 0 })
 	controller.New(controller.Options{Kube: emptyCluster{}, Reg: reg, Now: time.Now, Log: zap.NewNop()})
 	webhook.New(webhook.Options{Reg: reg, Now: time.Now, Log: zap.NewNop()})
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	env := map[string]string{"OS_AUTH_URL": "http://127.0.0.1:1", "OS_USERNAME": "u", "OS_PASSWORD": "p", "OS_DOMAIN_NAME": "d", "OS_PROJECT_NAME": "eu-de"}
-	if _, err := otc.Connect(ended, otc.Options{Env: func(k string) string { return env[k] }, Registerer: reg}); err == nil {
+	if _, err := otc.Connect(ended, otc.Options{Env: func(k string) string { return env[k] }, Rate: 5, Registerer: reg, Log: zap.NewNop(), Now: time.Now}); err == nil {
 		t.Fatal("the cloud answered")
 	}
 	problems, err := testutil.GatherAndLint(reg)

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package app is the service as one value: New wires its parts, Run works until its context ends. The binary, the tests
+// and the sandbox all use it, so that the wiring exists once. The package reads no flags and knows no exit codes, but
+// its errors name the flag to set.
 package app
 
 import (
@@ -59,7 +62,7 @@ func New(ctx context.Context, config *rest.Config, o Options) (*App, error) {
 		return nil, err
 	}
 	a := &App{options: o, log: o.Log, reg: reg, kube: kube, cloud: api, leader: leaderGauge(reg)}
-	kubernetesGauge(reg, kube.RefusedNamespaces)
+	kubernetesGauges(reg, kube.RefusedNamespaces, kube.UnreadableRds)
 	if a.Parts, err = Wire(o, kube, clusterID, api, reg); err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -51,8 +52,14 @@ func ConnectKube(ctx context.Context, config *rest.Config, o Options) (*k8s.Clus
 	if err != nil {
 		return nil, err
 	}
+	config = rest.CopyConfig(config)
+	proxy := config.Proxy // of the kubeconfig
+	if proxy == nil {
+		proxy = http.ProxyFromEnvironment
+	}
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return otc.Proxied{RoundTripper: next, Proxy: proxy} })
 	kube, err := k8s.Connect(ctx, config, k8s.Options{
-		Version: o.Version, Own: own, Namespaces: o.Namespaces, SystemNamespace: o.System, Log: o.Log.Named("kubernetes"),
+		Version: o.Version, Own: own, Namespaces: o.Namespaces, SystemNamespace: o.System, Labels: o.Labels, Log: o.Log.Named("kubernetes"),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("connect to Kubernetes: %w", err)

@@ -3,6 +3,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -25,18 +26,15 @@ func CertHosts(o Options, c interface {
 		return smn.Fixed(o.CertHosts...)
 	}
 	return func() []string {
-		if host := c.SMNHost(); host != "" && o.Endpoints["smn"] == "" {
+		host, region := c.SMNHost(), c.Region()
+		switch {
+		case host != "" && o.Endpoints["smn"] == "":
 			return []string{host}
+		case region == "eu-ch2":
+			return []string{"smn.eu-ch2.sc.otc.t-systems.com"}
 		}
-		return []string{smnHost(c.Region())}
+		return []string{"smn." + region + ".otc.t-systems.com"}
 	}
-}
-
-func smnHost(region string) string {
-	if region == "eu-ch2" {
-		return "smn.eu-ch2.sc.otc.t-systems.com"
-	}
-	return "smn." + region + ".otc.t-systems.com"
 }
 
 // ConfirmHosts returns the hosts of confirmation links: the configured ones, else the console of a known region.
@@ -58,10 +56,7 @@ func (o Options) smnClient(hosts smn.Hosts) *http.Client {
 // Probe returns an error if the service cannot connect to a host of certificates or confirmation links. It uses the
 // client of the receiver, and any answer is a success.
 func Probe(ctx context.Context, o Options, host string) error {
-	client := o.SMNClient
-	if client == nil {
-		client = o.smnClient(smn.Fixed(host))
-	}
+	client := cmp.Or(o.SMNClient, o.smnClient(smn.Fixed(host)))
 	req, err := http.NewRequestWithContext(ctx, http.MethodHead, (&url.URL{Scheme: "https", Host: host, Path: "/"}).String(), nil)
 	if err != nil {
 		return err

@@ -40,9 +40,10 @@ type Options struct {
 	Chance           func() float64 // returns 0 to 1, for the sweep's jitter; nil is random
 
 	LeaderElect    bool
-	LeaseNamespace string        // empty means the pod's own
-	System         string        // namespace whose uid is the cluster's id
-	DrainDelay     time.Duration // how long the receiver accepts messages after the context has ended
+	LeaseNamespace string            // empty means the pod's own
+	Labels         map[string]string // of the objects that the service creates in Kubernetes
+	System         string            // namespace whose uid is the cluster's id
+	DrainDelay     time.Duration     // how long the receiver accepts messages after the context has ended
 
 	CloudRate float64           // requests per second to each cloud service
 	Endpoints map[string]string // URL by service, in place of the catalogue's

@@ -24,14 +24,14 @@ func protectPages(next http.Handler) http.Handler {
 }
 
 // isOwnHost reports whether the Host of a request cannot be the name of somebody's site: localhost, an IP address, or
-// the name of a Service. Nobody can register a name below svc.
+// the name of a Service. Nobody can register a name below svc or local.
 func isOwnHost(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
-	host = strings.Trim(host, "[]")
-	return strings.EqualFold(host, "localhost") || net.ParseIP(host) != nil ||
-		strings.HasSuffix(strings.ToLower(host), ".svc")
+	host = strings.ToLower(strings.Trim(host, "[]"))
+	return host == "localhost" || net.ParseIP(host) != nil || strings.HasSuffix(host, ".svc") ||
+		strings.HasSuffix(host, ".svc.cluster.local")
 }
 
 // isOwnSite reports whether a request comes from the pages themselves, from a person, or from a client that is no

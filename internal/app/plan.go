@@ -67,7 +67,7 @@ func Plan(ctx context.Context, config *rest.Config, o Options, namespace, name s
 		p.note("Not checked: whether another object manages the instance, because its rules bear the cluster's id: %v", err)
 		p.hasNoID = true
 	}
-	p.claims = alarms.New(alarms.Options{Cloud: api, ClusterID: clusterID, Now: o.Now})
+	p.claims = alarms.New(alarms.Options{Cloud: api, ClusterID: clusterID, IsGone: kube.IsGone, Now: o.Now})
 	plan, err := p.observe(ctx, target)
 	if err != nil {
 		return "", err

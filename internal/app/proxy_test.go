@@ -3,35 +3,47 @@
 package app
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/mcsps/rds-autopilot/autopilot/smn"
+	"go.uber.org/zap"
+	"k8s.io/client-go/rest"
 )
 
-// TestMain sets the proxy for all tests, because net/http reads the environment once. No test's own server is affected:
-// requests to this machine take no proxy.
+// TestMain sets a proxy that refuses everything, because net/http reads the environment once. No test's own server is
+// affected: requests to this machine take no proxy.
 func TestMain(m *testing.M) {
-	_ = os.Setenv("HTTPS_PROXY", "http://user:secret@proxy.invalid:3128")
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }))
+	_ = os.Setenv("HTTPS_PROXY", strings.Replace(proxy.URL, "//", "//user:secret@", 1))
 	_ = os.Setenv("NO_PROXY", "internal.example")
 	os.Exit(m.Run())
 }
 
-// A network whose only way out is a proxy lets the calls of the cloud's API through, because the SDK's client takes it.
-func TestCertificatesAndConfirmationsTakeTheProxyOfTheEnvironment(t *testing.T) {
+// Each client takes the proxy of the environment. NO_PROXY may lack the address of the Kubernetes API, so the error must
+// say that the proxy has refused the request, and not the server.
+func TestErrorsNameTheProxyOfTheEnvironment(t *testing.T) {
 	t.Parallel()
-	for _, host := range []string{"smn.example", "127.0.0.1:1"} {
-		client := Options{}.smnClient(smn.Fixed(host))
-		client.Timeout = time.Minute
-		resp, err := client.Get("https://" + host + "/smn/")
-		if err == nil {
-			_ = resp.Body.Close()
-			t.Fatal("it answers")
-		}
-		if proxied := strings.Contains(err.Error(), "through the proxy proxy.invalid:3128"); proxied != (host == "smn.example") {
-			t.Errorf("%s: %v", host, err)
+	o := Options{LeaseNamespace: "default", CloudRate: 5, Log: zap.NewNop(), Env: func(name string) string {
+		return map[string]string{"OS_AUTH_URL": "https://iam.example/v3", "OS_USERNAME": "u", "OS_PASSWORD": "pa55word", "OS_DOMAIN_NAME": "d",
+			"OS_PROJECT_NAME": "eu-de"}[name]
+	}}
+	_, proxy, _ := strings.Cut(os.Getenv("HTTPS_PROXY"), "@")
+	for name, connect := range map[string]func() error{
+		"a certificate":            func() error { return Probe(t.Context(), o, "smn.example") },
+		"a host without the proxy": func() error { return Probe(t.Context(), o, "127.0.0.1:1") },
+		"the cloud":                func() error { _, err := ConnectCloud(t.Context(), o, nil, false); return err },
+		"Kubernetes": func() error {
+			_, err := ConnectKube(t.Context(), &rest.Config{Host: "https://10.247.0.1"}, o)
+			return err
+		},
+	} {
+		err := connect()
+		if err == nil || strings.Contains(err.Error(), "through the proxy "+proxy) == strings.Contains(name, "without") ||
+			strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

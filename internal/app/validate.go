@@ -19,7 +19,13 @@ import (
 // error for the first wrong option, with the name of its flag.
 func (o *Options) Validate() error {
 	for _, list := range []*[]string{&o.Namespaces, &o.CertHosts, &o.ConfirmHosts, &o.Allowed.Instances} {
-		*list = trimmed(*list)
+		var kept []string
+		for _, entry := range *list {
+			if entry = strings.TrimSpace(entry); entry != "" {
+				kept = append(kept, entry)
+			}
+		}
+		*list = kept
 	}
 	for flag, hosts := range map[string][]string{"--smn-cert-hosts": o.CertHosts, "--smn-confirm-hosts": o.ConfirmHosts} {
 		for i := range hosts {
@@ -38,7 +44,7 @@ func (o *Options) Validate() error {
 			"--mode: want Auto, Recommend or Off"},
 		{slices.Contains([]v1alpha1.Apply{v1alpha1.ApplyOperator, v1alpha1.ApplyCloud}, o.Allowed.Apply),
 			"--allow-apply: want Operator or Cloud"},
-		{!slices.ContainsFunc(o.Allowed.Instances, invalidInstance),
+		{!slices.ContainsFunc(o.Allowed.Instances, func(entry string) bool { return !autopilot.ValidAllowedInstance(entry) }),
 			"--allowed-instances: want NAMESPACE/ID, with * for any"},
 		{!o.Allowed.LacksInstances(), "--allowed-instances is required with --allow-apply=Cloud: list NAMESPACE/ID, or */* for every instance of the project"},
 		{o.CloudRate > 0, "--cloud-rate: want more than 0"},
@@ -70,15 +76,6 @@ func ParsePublicURL(raw string) (*url.URL, error) {
 	return u, nil
 }
 
-func trimmed(values []string) (kept []string) {
-	for _, v := range values {
-		if v = strings.TrimSpace(v); v != "" {
-			kept = append(kept, v)
-		}
-	}
-	return kept
-}
-
 func (o *Options) validEndpoints() bool {
 	for service, raw := range o.Endpoints {
 		if !slices.Contains([]string{"smn", "ces", "rds"}, service) || !isWeb(url.Parse(raw)) {
@@ -91,5 +88,3 @@ func (o *Options) validEndpoints() bool {
 func isWeb(u *url.URL, err error) bool {
 	return err == nil && u.Host != "" && (u.Scheme == "https" || u.Scheme == "http")
 }
-
-func invalidInstance(entry string) bool { return !autopilot.ValidAllowedInstance(entry) }

@@ -21,9 +21,10 @@ import (
 // Cluster is what the receiver and the controller need of Kubernetes; *k8s.Cluster is one.
 type Cluster interface {
 	controller.Kubernetes
-	SignedBefore(certURL string) bool
+	SignedBefore(certURL string) (that, some bool)
 	ByRule(alarmID string) []*v1alpha1.RdsAutopilot
 	WriteIntake(ctx context.Context, read *v1alpha1.RdsAutopilot, in v1alpha1.Intake) error
+	IsGone(ctx context.Context, namespace, name string) bool
 	// TopicEvent emits an event on the topic of the installation.
 	TopicEvent(e autopilot.Event)
 }
@@ -52,7 +53,7 @@ func Wire(o Options, kube Cluster, clusterID string, api *otc.Cloud, reg prometh
 	}
 	arming := alarms.New(alarms.Options{
 		Cloud: api, Metrics: alarmMetrics(), ClusterID: clusterID, Namespace: own,
-		Endpoint: o.PublicURL.String(), Now: o.Now,
+		Endpoint: o.PublicURL.String(), IsGone: kube.IsGone, Now: o.Now,
 	})
 	return Parts{
 		Receiver: receiver,
@@ -91,7 +92,8 @@ func newReceiver(o Options, kube Cluster, api *otc.Cloud, topicName string, reg 
 
 // Watch notifies the controller of every change in the cluster. Call it before the cluster's Run.
 func (p Parts) Watch(kube *k8s.Cluster) error {
-	return errors.Join(kube.OnTarget(p.Controller.TargetChanged), kube.OnAutopilot(p.Controller.AutopilotChanged))
+	return errors.Join(kube.OnTarget(p.Controller.TargetChanged), kube.OnAutopilot(p.Controller.AutopilotChanged),
+		kube.OnTopic(p.Controller.TopicChanged))
 }
 
 func warn(kube Cluster) func(reason, note string) {

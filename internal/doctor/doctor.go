@@ -64,6 +64,7 @@ type doctor struct {
 
 	seen    *v1alpha1.RdsAutopilot // the rehearsal as last read
 	ruleIDs map[string]bool        // all rules that its status has ever named
+	lost    error                  // why the rehearsal can no longer be read
 	failed  bool
 }
 
@@ -71,7 +72,7 @@ type doctor struct {
 // deletes the RdsAutopilot that it has created, and waits until the service has removed its rules.
 func Run(ctx context.Context, o Options) bool {
 	d := &doctor{Options: o, ruleIDs: map[string]bool{}}
-	inCluster := d.step(ctx, "kubernetes", d.connectKube) && d.step(ctx, "rights", d.checkRights)
+	inCluster := d.step(ctx, "kubernetes", d.connectKube)
 	if d.kube != nil {
 		defer d.kube.Close()
 	}
@@ -93,9 +94,13 @@ func (d *doctor) step(ctx context.Context, name string, run func(context.Context
 	if ctx.Err() != nil {
 		return false
 	}
+	d.lost = nil
 	l := run(ctx)
 	if ctx.Err() != nil && l.State == Failed {
 		return false // because of the interruption
+	}
+	if d.lost != nil { // what the step says about the RdsAutopilot is old
+		l = failed(kubeAdvice(d.lost), "Cannot read the RdsAutopilot any more: %v", d.lost)
 	}
 	l.Step, l.Text = name, strings.ReplaceAll(l.Text, "\n", "; ") // a joined error has several lines
 	d.failed = d.failed || l.State == Failed

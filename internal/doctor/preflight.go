@@ -27,29 +27,28 @@ const (
 	tryAgain    = "Try again later. If it stays, check the endpoint of the service and the network"
 )
 
+// kubeAdvice returns what to do about an error of the Kubernetes API. Its text names a missing right.
+func kubeAdvice(err error) string {
+	switch {
+	case strings.Contains(err.Error(), "CRD "):
+		return "Install the CRDs: kubectl apply -f deploy/crds"
+	case apierrors.IsForbidden(err):
+		return needsRights
+	case errors.Is(err, autopilot.ErrGone):
+		return "Somebody has deleted it, perhaps another run of doctor. Run doctor again, once at a time"
+	}
+	return "Check --kubeconfig and --context, and what the message names. If it names a proxy, add the address to NO_PROXY"
+}
+
 func (d *doctor) connectKube(ctx context.Context) (l Line) {
 	var err error
 	if d.namespace, err = k8s.LeaseNamespace(d.LeaseNamespace); err != nil {
 		return failed("Give --lease-namespace, the namespace of the service", "The service's namespace is not known: %v", err)
 	}
 	if d.kube, err = app.ConnectKube(ctx, d.Kube, d.Options.Options); err != nil {
-		do := "Check --kubeconfig and --context"
-		if strings.Contains(err.Error(), "CRD ") {
-			do = "Install the CRDs: kubectl apply -f deploy/crds"
-		} else if apierrors.IsForbidden(err) {
-			do = needsRights
-		}
-		return failed(do, "%v", err)
+		return failed(kubeAdvice(err), "%v", err)
 	}
 	return ok("The API server answers and serves RdsAutopilots")
-}
-
-func (d *doctor) checkRights(ctx context.Context) Line {
-	missing, err := d.kube.MissingRights(ctx, d.namespace, Name)
-	if err != nil || len(missing) > 0 {
-		return failed(needsRights, "Not allowed in Kubernetes: %s", cmp.Or(strings.Join(missing, ", "), fmt.Sprint(err)))
-	}
-	return ok("The user of this run has the rights that the service needs")
 }
 
 func (d *doctor) logIn(ctx context.Context) (l Line) {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/internal/otc"
+	"github.com/mcsps/rds-autopilot/k8s"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -52,7 +53,7 @@ func (d *doctor) create(ctx context.Context) Line {
 			},
 		},
 	}); err != nil {
-		return failed(needsRights, "%v", err)
+		return failed(kubeAdvice(err), "%v", err)
 	}
 	return ok("RdsAutopilot %s/%s, mode Recommend", d.namespace, Name)
 }
@@ -64,10 +65,7 @@ func (d *doctor) wait(ctx context.Context, most time.Duration, done func(*v1alph
 		}
 		return done(d.seen)
 	})
-	if errors.Is(err, autopilot.ErrGone) {
-		return errors.New("somebody has deleted the RdsAutopilot, perhaps another run of doctor")
-	}
-	if !isDone && err == nil {
+	if d.lost = err; err == nil && !isDone {
 		return fmt.Errorf("not within %s", most)
 	}
 	return err
@@ -116,7 +114,7 @@ func (d *doctor) waitArmed(ctx context.Context) Line {
 	if err == nil && c.Status == metav1.ConditionTrue {
 		return ok("%s", c.Message)
 	}
-	do := cmp.Or(hopeless(c.Reason), grant(c.Message), "Look at the log of the leader")
+	do := cmp.Or(grant(c.Message), hopeless(c.Reason), "Look at the log of the leader")
 	if c.Reason == autopilot.SubscriptionPending {
 		do = d.undelivered()
 	}
@@ -143,7 +141,10 @@ func (d *doctor) checkTopic(ctx context.Context) Line {
 	t, err := d.kube.LiveTopic(ctx)
 	switch {
 	case err != nil:
-		return failed(needsRights, "%v", err)
+		return failed(kubeAdvice(err), "%v", err)
+	case t == (v1alpha1.Topic{}):
+		return failed("The leader writes it again. If it stays away, the leader's log has the reason, such as a missing right on ConfigMaps",
+			"Somebody has deleted the ConfigMap %s", k8s.TopicConfigMap)
 	case !otc.SameEndpoint(t.URL, d.PublicURL.String()):
 		return failed("Give doctor the same --public-url as the service", "%s delivers to %s, and not to %s", t.URN, t.URL,
 			d.PublicURL.Redacted())
@@ -159,7 +160,12 @@ func (d *doctor) waitSignal(ctx context.Context) Line {
 	}
 	do, states := "Check in Cloud Eye's console whether the instance has data. A new one needs 10 minutes", ""
 	for id := range d.ruleIDs {
-		r, _ := d.cloud.Rule(ctx, id) // without an answer, the state stays unknown
+		r, unread := d.cloud.Rule(ctx, id)
+		if errors.Is(unread, otc.ErrNotFound) {
+			continue // the service has replaced it
+		} else if unread != nil {
+			return failed(cmp.Or(grant(unread.Error()), tryAgain), "No alarm was stored, and a rule cannot be read: %v", unread)
+		}
 		states += ". Cloud Eye's rule of " + r.Metric + " is in " + string(r.State)
 		if r.State == v1alpha1.StateAlarm {
 			do = d.undelivered()

@@ -130,7 +130,7 @@ func (a account) httpTransport(log *zap.Logger) (http.RoundTripper, error) {
 		log.Warn("the cloud's TLS certificates are not verified, because OS_INSECURE is set")
 		config.InsecureSkipVerify = true
 	}
-	return &http.Transport{
+	return Proxied{&http.Transport{
 		Proxy:               http.ProxyFromEnvironment,
 		DialContext:         (&net.Dialer{Timeout: 5 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
 		TLSClientConfig:     config,
@@ -138,7 +138,27 @@ func (a account) httpTransport(log *zap.Logger) (http.RoundTripper, error) {
 		ForceAttemptHTTP2:   true,
 		MaxIdleConnsPerHost: 8,
 		IdleConnTimeout:     90 * time.Second,
-	}, nil
+	}, http.ProxyFromEnvironment}, nil
+}
+
+// Proxied is a connection whose errors name the proxy. net/http returns only the proxy's answer, such as "Forbidden",
+// which reads as an answer of the server.
+type Proxied struct {
+	http.RoundTripper
+	Proxy func(*http.Request) (*url.URL, error)
+}
+
+// RoundTrip sends a request.
+func (p Proxied) RoundTrip(req *http.Request) (*http.Response, error) {
+	via, err := p.Proxy(req)
+	if err != nil {
+		return nil, errors.New("the proxy in the environment is not a URL") // err may quote its password
+	}
+	resp, err := p.RoundTripper.RoundTrip(req)
+	if err != nil && via != nil {
+		err = fmt.Errorf("through the proxy %s: %w", via.Host, err)
+	}
+	return resp, err
 }
 
 // TrustRoots returns the system's trust roots and those of a PEM file.

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/zap"
@@ -178,7 +179,7 @@ func TestCertificatesAreVerifiedUnlessConfiguredOtherwise(t *testing.T) {
 			env := fakeEnv(server.URL)
 			env[tt.key] = tt.value
 			core, logs := observer.New(zapcore.WarnLevel)
-			_, err := Connect(t.Context(), Options{Env: lookUp(env), Log: zap.New(core)})
+			_, err := Connect(t.Context(), Options{Env: lookUp(env), Rate: 5, Log: zap.New(core), Now: time.Now})
 			// The fake's catalogue has plain http, so only the login is verified.
 			if (err == nil) != tt.ok || logs.Len() != tt.warned {
 				t.Errorf("err = %v, %d warnings", err, logs.Len())

@@ -11,8 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/internal/shared"
 )
@@ -60,27 +58,23 @@ func newBatcher(read func(context.Context, []Series, int) (map[Series][]autopilo
 
 // get returns the datapoints of these series in a period in seconds, read at notBefore or later, but at most
 // pointsUsableFor old in any case. A failure is not used again.
-func (b *batcher) get(ctx context.Context, period int, series []Series,
-	notBefore time.Time) (map[Series][]autopilot.Point, error) {
+func (b *batcher) get(ctx context.Context, period int, all []Series, notBefore time.Time) map[Series]autopilot.Reading {
 	if oldest := b.now().Add(-pointsUsableFor); notBefore.Before(oldest) {
 		notBefore = oldest
 	}
-	found := make(map[Series][]autopilot.Point, len(series))
+	found := make(map[Series]autopilot.Reading, len(all))
 	var mu sync.Mutex
-	all, ctx := errgroup.WithContext(ctx)
-	for _, s := range series { // at the same time, so that they share a request
-		all.Go(func() error {
+	var reading sync.WaitGroup
+	for _, s := range all { // at the same time, so that they share a request
+		reading.Go(func() {
 			points, err := b.reads.Get(ctx, seriesKey{s, period}, notBefore)
 			mu.Lock()
 			defer mu.Unlock()
-			found[s] = points
-			return err
+			found[s] = autopilot.Reading{Points: points, Err: err}
 		})
 	}
-	if err := all.Wait(); err != nil {
-		return nil, err
-	}
-	return found, nil
+	reading.Wait()
+	return found
 }
 
 // join adds a series to the pending batch of its period, and returns the datapoints of the series and when the batch

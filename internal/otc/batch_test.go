@@ -56,9 +56,8 @@ func (c *cloudEye) readAll(t *testing.T, b *batcher, n int, over time.Duration) 
 		all.Go(func() {
 			time.Sleep(time.Duration(i) * over / time.Duration(n))
 			s := numbered(i)
-			points, err := b.get(t.Context(), 1, []Series{s, s}, time.Time{})
-			if err != nil || len(points[s]) != 1 {
-				t.Errorf("%v, %v", points[s], err)
+			if read := b.get(t.Context(), 1, []Series{s, s}, time.Time{})[s]; read.Err != nil || len(read.Points) != 1 {
+				t.Errorf("%+v", read)
 			}
 		})
 	}
@@ -88,8 +87,8 @@ func TestBatcherReadsAgainAfter30SecondsAndAfterNews(t *testing.T) {
 		b := c.batches()
 		checkRead := func(when string, period int, notBefore time.Time, calls int) {
 			t.Helper()
-			points, err := b.get(t.Context(), period, []Series{numbered(1)}, notBefore)
-			read := points[numbered(1)]
+			got := b.get(t.Context(), period, []Series{numbered(1)}, notBefore)[numbered(1)]
+			read, err := got.Points, got.Err
 			if err != nil || len(read) != 1 || read[0].Value != float64(period) || read[0].Time.Before(notBefore) ||
 				len(c.calls) != calls {
 				t.Errorf("%s: %v, %v, in %d calls; want %d", when, read, err, len(c.calls), calls)
@@ -116,6 +115,7 @@ func TestBatcherReadsTheOtherSeriesOfARejectedRequest(t *testing.T) {
 		failed, calls int
 	}{
 		"one series is rejected":        {&Error{Status: http.StatusBadRequest}, 1, 11},
+		"one series has NaN":            {&json.SyntaxError{Offset: 2}, 1, 11},
 		"a proxy answers with its page": {&json.SyntaxError{Offset: 1}, 10, 1},
 		"the cloud is unavailable":      {&Error{Status: http.StatusServiceUnavailable}, 10, 1},
 		"too many requests":             {&Error{Status: http.StatusTooManyRequests}, 10, 1},
@@ -134,11 +134,11 @@ func TestBatcherReadsTheOtherSeriesOfARejectedRequest(t *testing.T) {
 			var failed atomic.Int32
 			for i := range SeriesPerQuery {
 				all.Go(func() {
-					points, err := b.get(t.Context(), 1, []Series{numbered(i)}, time.Time{})
-					if err != nil {
+					read := b.get(t.Context(), 1, []Series{numbered(i)}, time.Time{})[numbered(i)]
+					if read.Err != nil {
 						failed.Add(1)
-					} else if len(points[numbered(i)]) != 1 || i == 3 {
-						t.Errorf("%s: series %d has %v", name, i, points)
+					} else if len(read.Points) != 1 || i == 3 {
+						t.Errorf("%s: series %d has %v", name, i, read)
 					}
 				})
 			}
@@ -159,8 +159,8 @@ func TestPanicInASharedReadIsAPanicErrorOfItsCallers(t *testing.T) {
 			panic("broken points")
 		}, time.Now)
 		_, listErr := list.Get(t.Context(), project{}, time.Now())
-		_, pointsErr := points.get(t.Context(), 1, []Series{numbered(1)}, time.Now())
-		for _, err := range []error{listErr, pointsErr} {
+		read := points.get(t.Context(), 1, []Series{numbered(1)}, time.Now())[numbered(1)]
+		for _, err := range []error{listErr, read.Err} {
 			if _, ok := errors.AsType[*autopilot.PanicError](err); !ok {
 				t.Errorf("%v, want a PanicError", err)
 			}

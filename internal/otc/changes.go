@@ -125,8 +125,7 @@ func (c *Cloud) Resize(ctx context.Context, instanceID, flavor string, confirm f
 
 // Job returns the state of a change by its job id; autopilot.JobUnknown if the cloud does not know the job. 300 running
 // jobs that are checked every 30 seconds would need 10 requests a second. So they are read one after the other within
-// jobShare, and Job returns the last known state of a job that is not read within jobPatience: at first
-// autopilot.JobRunning.
+// jobShare, and after jobPatience Job returns the last known state: at first autopilot.JobRunning.
 func (c *Cloud) Job(ctx context.Context, id string) (autopilot.Job, error) {
 	soon, cancel := context.WithTimeout(ctx, jobPatience)
 	defer cancel()

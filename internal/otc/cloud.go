@@ -1,16 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package otc is the client of Open Telekom Cloud's RDS, Cloud Eye (CES) and SMN. It uses the vendor's SDK, and one
+// HTTP transport that works around the SDK's faults: no context, no deadline, endless retries, leaking replies.
+//
+// The package returns the domain's types. All databases share its lists, and its requests for datapoints, so that a
+// storm of alarms costs as many requests as one alarm. It does not know Kubernetes clients or the policy.
 package otc
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"regexp"
 	"slices"
 	"time"
@@ -29,15 +35,15 @@ const spareBurst = 10
 // validID matches ids, URNs and names of engines.
 var validID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.:-]*$`)
 
-// Options configure Connect.
+// Options configure Connect. All are required unless their comment gives a meaning to the zero value.
 type Options struct {
-	Env        func(string) string   // looks up OS_*; default os.Getenv
-	Endpoints  map[string]string     // "smn", "ces", "rds" → base URL; the catalogue's path is kept
-	Rate       float64               // requests per second to each cloud service; default 5
-	Transport  http.RoundTripper     // sends the requests; default: a pool that trusts the account's CA file
+	Env        func(string) string   // looks up OS_*
+	Endpoints  map[string]string     // "smn", "ces", "rds" → base URL; the catalogue's path is kept; nil replaces none
+	Rate       float64               // requests per second to each cloud service
+	Transport  http.RoundTripper     // sends the requests; nil means a pool that trusts the account's CA file
 	Registerer prometheus.Registerer // for rds_autopilot_cloud_requests_total; nil registers nothing
-	Log        *zap.Logger           // default: no log
-	Now        func() time.Time      // default time.Now
+	Log        *zap.Logger
+	Now        func() time.Time
 	// Patient lets Connect succeed while the cloud is unreachable or refuses the credentials. Each call then tries to log
 	// in. It needs a region that is known without a login.
 	Patient bool
@@ -56,18 +62,6 @@ type Cloud struct {
 // Connect authenticates and finds the services. Its error is one line. It wraps ErrCredentials if the cloud refused the
 // credentials, and ErrUnavailable if the cloud did not answer.
 func Connect(ctx context.Context, o Options) (*Cloud, error) {
-	if o.Env == nil {
-		o.Env = os.Getenv
-	}
-	if o.Rate <= 0 {
-		o.Rate = 5
-	}
-	if o.Log == nil {
-		o.Log = zap.NewNop()
-	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
 	acct, err := findAccount(o.Env)
 	if err != nil {
 		return nil, err
@@ -78,10 +72,6 @@ func Connect(ctx context.Context, o Options) (*Cloud, error) {
 			return nil, err
 		}
 	}
-	return connect(ctx, o, acct, base)
-}
-
-func connect(ctx context.Context, o Options, acct account, base http.RoundTripper) (*Cloud, error) {
 	t := newTransport(base, o)
 	t.session = &session{
 		find: func() (account, error) { return findAccount(o.Env) }, now: o.Now, log: o.Log, up: newUpGauge(o.Registerer), known: acct.secrets(),
@@ -98,24 +88,20 @@ func connect(ctx context.Context, o Options, acct account, base http.RoundTrippe
 	if o.Patient && acct.region == "" { // known before a request, so that no restart repeats a refused login
 		return nil, errors.New("cloud credentials: the region is unknown: set OS_REGION_NAME, or a project name that begins with it")
 	}
-	err := c.session.logIn(ctx)
-	if err != nil && (!o.Patient || !isUnreachable(err) && !errors.Is(err, ErrCredentials)) {
+	err = c.session.logIn(ctx)
+	_, isWrong := errors.AsType[*tls.CertificateVerificationError](err) // a certificate that is wrong stays wrong
+	mayChange := errors.Is(err, ErrCredentials) || errors.Is(err, ErrUnavailable) && !isWrong
+	if err != nil && (!o.Patient || !mayChange) {
 		return nil, err
 	}
 	return c, nil
-}
-
-// isUnreachable reports whether the cloud may answer later. A wrong certificate does not become right.
-func isUnreachable(err error) bool {
-	_, wrong := errors.AsType[*tls.CertificateVerificationError](err)
-	return errors.Is(err, ErrUnavailable) && !wrong
 }
 
 // Reach tries to log in until it succeeds or ctx ends. It returns at once if a login has succeeded before. It reads the
 // credentials each time, and sends refused ones again only after a pause.
 func (c *Cloud) Reach(ctx context.Context, every time.Duration) {
 	for {
-		_, err := c.session.get(ctx)
+		_, err := c.session.get(ctx, "")
 		if err == nil || ctx.Err() != nil {
 			return
 		}
@@ -128,20 +114,27 @@ func (c *Cloud) Reach(ctx context.Context, every time.Duration) {
 	}
 }
 
-// ProjectID returns the id of the project. Before the first login it is OS_PROJECT_ID, which may be empty.
-func (c *Cloud) ProjectID() string {
-	if l := c.session.current(); l != nil {
-		return l.projectID
-	}
-	return c.account.projectID
+// login returns the last login. Before the first one, it has only what the account says.
+func (c *Cloud) login() *login {
+	return cmp.Or(c.session.current(), &login{projectID: c.account.projectID, region: c.account.region})
 }
 
+// ProjectID returns the id of the project. Before the first login it is OS_PROJECT_ID, which may be empty.
+func (c *Cloud) ProjectID() string { return c.login().projectID }
+
 // Region returns the region of the services, such as eu-de.
-func (c *Cloud) Region() string {
-	if l := c.session.current(); l != nil {
-		return l.region
+func (c *Cloud) Region() string { return c.login().region }
+
+// SMNHost returns the host of SMN's API, with its port unless it is 443 of https; empty before the first login.
+func (c *Cloud) SMNHost() string {
+	u, err := url.Parse(c.login().bases[serviceSMN])
+	switch {
+	case err != nil:
+		return ""
+	case u.Scheme == "https" && u.Port() == "443":
+		return u.Hostname()
 	}
-	return c.account.region
+	return u.Host
 }
 
 // Sparing returns a Cloud for requests that only inform people. It shares the login and the rate of c, but uses at
@@ -172,7 +165,7 @@ func (c *Cloud) confirmed(ctx context.Context, confirm func(context.Context) err
 	err := checkIDs(ids)
 	var l *login
 	if err == nil {
-		l, err = c.session.get(ctx)
+		l, err = c.session.get(ctx, "")
 	}
 	if err == nil {
 		p.ProjectID, p.AKSKAuthOptions, base = l.projectID, l.aksk(), l.bases[c.transport.ops[op].service]
@@ -214,18 +207,8 @@ func checkIDs(ids []string) error {
 	return nil
 }
 
-// SMNHost returns the host of SMN's API, with its port unless it is 443 of https; empty before the first login.
-func (c *Cloud) SMNHost() string {
-	g := c.session.current()
-	if g == nil {
-		return ""
-	}
-	u, err := url.Parse(g.bases[serviceSMN])
-	if err != nil {
-		return ""
-	}
-	if u.Scheme == "https" && u.Port() == "443" {
-		return u.Hostname()
-	}
-	return u.Host
+// CrossesNetworkUnencrypted reports whether requests to u use http, and not to a loopback address.
+func CrossesNetworkUnencrypted(u *url.URL) bool {
+	ip := net.ParseIP(u.Hostname())
+	return u.Scheme == "http" && u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback())
 }

@@ -54,7 +54,7 @@ func TestChangedSecretTakesEffectWithoutRestart(t *testing.T) {
 			sim, dir := simulate(t, simcloud.Options{}), t.TempDir()
 			mountSecret(t, dir, env(sim))
 			reg := prometheus.NewPedanticRegistry()
-			c, err := Connect(t.Context(), Options{Env: cloudNameOnly, Transport: sim, Rate: 10000, Registerer: reg})
+			c, err := Connect(t.Context(), Options{Env: cloudNameOnly, Transport: sim, Rate: 10000, Registerer: reg, Log: zap.NewNop(), Now: time.Now})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -107,7 +107,7 @@ func TestPatientConnectReachesTheCloudLater(t *testing.T) {
 		}})
 		env := lookUpIn(sim.Env())
 		reg := prometheus.NewPedanticRegistry()
-		o := Options{Env: env, Transport: sim, Rate: 10000}
+		o := Options{Env: env, Transport: sim, Rate: 10000, Log: zap.NewNop(), Now: time.Now}
 		if _, err := Connect(t.Context(), o); !errors.Is(err, ErrUnavailable) {
 			t.Errorf("without patience: %v", err)
 		}
@@ -157,7 +157,7 @@ func TestRefusedLoginAtStartIsTriedAgainOnlyWhenTheFileChanges(t *testing.T) {
 	mountSecret(t, dir, append(sim.Env(), "OS_PASSWORD=wrong"))
 	reg := prometheus.NewPedanticRegistry()
 	core, logs := observer.New(zapcore.ErrorLevel)
-	c, err := Connect(t.Context(), Options{Env: cloudNameOnly, Transport: sim, Rate: 10000, Registerer: reg, Patient: true, Log: zap.New(core)})
+	c, err := Connect(t.Context(), Options{Env: cloudNameOnly, Transport: sim, Rate: 10000, Registerer: reg, Patient: true, Log: zap.New(core), Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,8 +17,7 @@ import (
 const (
 	// seriesKnownFor is how long a list of series is proof that an instance in it has data of its own.
 	seriesKnownFor = 24 * time.Hour
-	// seriesMissingFor is how old a list may be that says that an instance has no data of its own. Such an instance is
-	// looked up in each sweep.
+	// seriesMissingFor is how old a list may be that says that an instance has no data of its own. Each sweep looks it up.
 	seriesMissingFor = 5 * time.Minute
 	// metricsPage is how many series one request lists at most (CES api v1: querying_metrics.rst).
 	metricsPage = 1000
@@ -34,8 +33,9 @@ func (c *Cloud) Dimension(ctx context.Context, inst autopilot.Instance) (string,
 	}
 	own := Series{Metric: seriesMetric(), Dimension: ofInstance, Value: inst.ID}
 	node := Series{Metric: own.Metric, Dimension: ofNode, Value: inst.Primary}
-	if node.Value == "" {
-		return own.Dimension + ":" + own.Value, nil
+	dimension := ofInstance + ":" + inst.ID
+	if inst.Primary == "" {
+		return dimension, nil
 	}
 	listed, err := c.series.Get(ctx, project{}, c.now().Add(-seriesKnownFor))
 	if err == nil && !listed[own] {
@@ -45,9 +45,9 @@ func (c *Cloud) Dimension(ctx context.Context, inst autopilot.Instance) (string,
 		return "", fmt.Errorf("list the series of %s: %w", own.Metric, err)
 	}
 	if !listed[own] && listed[node] {
-		return node.Dimension + ":" + node.Value, nil
+		dimension = ofNode + ":" + inst.Primary
 	}
-	return own.Dimension + ":" + own.Value, nil
+	return dimension, nil
 }
 
 // seriesMetric returns Cloud Eye's name of the metric whose series show which dimension of an instance has data.

@@ -3,10 +3,12 @@
 package otc
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
 	"errors"
+	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strconv"
@@ -37,17 +39,12 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	text := e.Service + " " + e.Operation + ":"
+	status := ""
 	if e.Status != 0 {
-		text += " " + strconv.Itoa(e.Status)
+		status = strconv.Itoa(e.Status)
 	}
-	if e.Code != "" {
-		text += " " + e.Code
-	}
-	if e.Message != "" {
-		text += " " + e.Message
-	}
-	return text
+	parts := []string{e.Service, e.Operation + ":", status, e.Code, e.Message}
+	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), " ")
 }
 
 // Unwrap returns the cause, such as context.Canceled.
@@ -77,23 +74,17 @@ func (e *Error) hasCode(codes ...string) bool {
 	return slices.ContainsFunc(codes, func(code string) bool { return strings.EqualFold(e.Code, code) })
 }
 
-// transient reports whether a missing answer is the network's fault. It is not if the caller's context ended or the
-// server's certificate is wrong.
+// transient reports whether a missing answer is the network's fault. An ended context or a wrong certificate is not.
 func (e *Error) transient() bool {
-	if _, wrong := errors.AsType[*tls.CertificateVerificationError](e.cause); wrong {
-		return false
-	}
-	return !errors.Is(e.cause, context.Canceled) && !errors.Is(e.cause, context.DeadlineExceeded)
+	_, wrong := errors.AsType[*tls.CertificateVerificationError](e.cause)
+	return !wrong && !errors.Is(e.cause, context.Canceled) && !errors.Is(e.cause, context.DeadlineExceeded)
 }
 
 func (t *transport) refusal(op operation, resp *http.Response, reply []byte) *Error {
 	code, message := parseRefusal(reply)
-	if message == "" {
-		message = strings.ToLower(http.StatusText(resp.StatusCode))
-	}
 	return &Error{
 		Service: string(t.ops[op].service), Operation: string(op), Status: resp.StatusCode, Code: t.clean(code),
-		Message:    t.clean(message),
+		Message:    t.clean(cmp.Or(message, strings.ToLower(http.StatusText(resp.StatusCode)))),
 		retryAfter: retryAfter(resp.Header),
 	}
 }
@@ -126,17 +117,8 @@ func parseRefusal(reply []byte) (code, message string) {
 	if json.Unmarshal(body.Message, &inner) != nil {
 		_ = json.Unmarshal(body.Message, &plain)
 	}
-	for _, c := range []text{body.ErrorCode, body.ErrCode, inner.Code, body.Code, body.Error.Code} {
-		if code == "" {
-			code = string(c)
-		}
-	}
-	for _, m := range []text{body.ErrorMsg, body.ExternalMessage, inner.Details, plain, body.Error.Message} {
-		if message == "" {
-			message = string(m)
-		}
-	}
-	return code, message
+	return string(cmp.Or(body.ErrorCode, body.ErrCode, inner.Code, body.Code, body.Error.Code)),
+		string(cmp.Or(body.ErrorMsg, body.ExternalMessage, inner.Details, plain, body.Error.Message))
 }
 
 // text is a string that also accepts a JSON number, because some services send codes as numbers.
@@ -144,14 +126,54 @@ type text string
 
 // UnmarshalJSON ignores other types and returns no error, so that an unexpected code does not lose the message.
 func (t *text) UnmarshalJSON(b []byte) error {
-	var s string
-	if json.Unmarshal(b, &s) == nil {
-		*t = text(s)
-		return nil
-	}
 	var n json.Number
-	if json.Unmarshal(b, &n) == nil {
+	if json.Unmarshal(b, (*string)(t)) != nil && json.Unmarshal(b, &n) == nil {
 		*t = text(n)
 	}
 	return nil
+}
+
+const (
+	// firstPause is the pause before the first retry; each further one is twice as long.
+	firstPause = 500 * time.Millisecond
+	// maxPause is the longest pause. A longer Retry-After is an error at once, because a caller cannot wait so long.
+	maxPause = 20 * time.Second
+)
+
+// retryAfterFault reports whether to retry a failed request, and after which pause. A POST is retried only if the cloud
+// refused it with 429, because otherwise the cloud may have carried it out.
+func (c call) retryAfterFault(method string, attempt int, fault *Error) (time.Duration, bool) {
+	canRetry := method != http.MethodPost || c.t.ops[c.op].read
+	switch fault.Status {
+	case http.StatusTooManyRequests:
+		canRetry = true
+	case 0:
+		canRetry = canRetry && fault.transient()
+	case http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+	default:
+		canRetry = false
+	}
+	if !canRetry || attempt >= attempts || c.ctx.Err() != nil {
+		return 0, false
+	}
+	pause := firstPause << (attempt - 1)
+	pause = max(pause/2+rand.N(pause), fault.retryAfter)
+	return pause, pause <= maxPause
+}
+
+func retryAfter(h http.Header) time.Duration {
+	seconds, err := strconv.Atoi(h.Get("Retry-After"))
+	if err != nil {
+		return 0
+	}
+	return time.Duration(min(max(seconds, 0), 86400)) * time.Second
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
 }

@@ -125,11 +125,8 @@ func connectTo(t *testing.T, f *fake, o Options) *Cloud {
 	if o.Env == nil {
 		o.Env = lookUp(fakeEnv("http://cloud"))
 	}
-	acct, err := findAccount(o.Env)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := connect(t.Context(), o, acct, inMemory{f})
+	o.Transport = inMemory{f}
+	c, err := Connect(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,9 +11,11 @@ import (
 	"strings"
 	"time"
 
+	sdk "github.com/opentelekomcloud/gophertelekomcloud/openstack/rds/v3/flavors"
 	"github.com/opentelekomcloud/gophertelekomcloud/openstack/rds/v3/instances"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/flavors"
 )
 
 // Instance returns the instance as of notBefore or later; nil if the cloud has no such instance. If the id is a node's,
@@ -49,8 +51,7 @@ func (c *Cloud) ListInstances(ctx context.Context) ([]autopilot.Instance, error)
 	return c.listInstances(ctx, instances.ListOpts{})
 }
 
-// readInstance reads one instance. The error wraps ErrNotFound if there is none. The API has no path for one instance,
-// only a filter.
+// readInstance reads one instance. The error wraps ErrNotFound if there is none. The API has only a filter for it.
 func (c *Cloud) readInstance(ctx context.Context, id string) (autopilot.Instance, error) {
 	found, err := c.listInstances(ctx, instances.ListOpts{Id: id}, id)
 	if err != nil {
@@ -61,8 +62,7 @@ func (c *Cloud) readInstance(ctx context.Context, id string) (autopilot.Instance
 			return i, nil
 		}
 	}
-	return autopilot.Instance{}, &Error{Service: string(serviceRDS), Operation: string(opListInstances),
-		Status: http.StatusNotFound, Message: "no instance " + id}
+	return autopilot.Instance{}, c.transport.fault(opListInstances, http.StatusNotFound, errors.New("no instance "+id))
 }
 
 func (c *Cloud) listInstances(ctx context.Context, opts instances.ListOpts, ids ...string) ([]autopilot.Instance, error) {
@@ -112,11 +112,74 @@ func number(text string) int {
 	return n
 }
 
-// missing changes the status of 405 and 501 to 404, because an API that lacks a call may answer with any of them.
-func missing(err error) error {
-	if e, ok := errors.AsType[*Error](err); ok &&
-		(e.Status == http.StatusMethodNotAllowed || e.Status == http.StatusNotImplemented) {
+// catalogueUsableFor is how old a catalogue may be, because a flavor may be sold out at any time.
+const catalogueUsableFor = 5 * time.Minute
+
+type release struct{ engine, version string }
+
+// Catalogue returns the flavors of the instance's engine and version, at most five minutes old. An instance may report a
+// minor version that the catalogue does not have, such as 8.0.28 for 8.0. While the cloud does not answer, Catalogue
+// returns the last one, however old. Callers must not modify the result.
+func (c *Cloud) Catalogue(ctx context.Context, inst autopilot.Instance) (catalogue []flavors.Flavor, err error) {
+	for version, more := inst.Version, true; more; version, more = withoutMinor(version) {
+		key := release{inst.Engine, version}
+		catalogue, err = c.catalogues.Get(ctx, key, c.now().Add(-catalogueUsableFor))
+		if last, ok := c.catalogues.Last(key); err != nil && ok {
+			catalogue, err = last.Value, nil
+		}
+		if err != nil || len(catalogue) > 0 {
+			break
+		}
+	}
+	return catalogue, err
+}
+
+func withoutMinor(version string) (string, bool) {
+	i := strings.LastIndexByte(version, '.')
+	return version[:max(i, 0)], i > 0
+}
+
+// ListFlavors lists the catalogue of an engine and version (RDS api: querying_database_specifications.rst).
+func (c *Cloud) ListFlavors(ctx context.Context, engine, version string) ([]flavors.Flavor, error) {
+	rows, err := sdk.ListFlavors(c.client(ctx, opListFlavors, engine),
+		sdk.ListOpts{DatabaseName: engine, VersionName: version})
+	if err != nil {
+		return nil, c.transport.wrapError(opListFlavors, err)
+	}
+	list := make([]flavors.Flavor, 0, len(rows))
+	for _, r := range rows {
+		list = append(list, flavors.Flavor{
+			Code: r.SpecCode, Engine: engine, Versions: r.VersionName, Mode: r.InstanceMode,
+			VCPUs: number(r.VCPUs), MemoryGB: r.RAM, Zones: r.AzStatus,
+		})
+	}
+	return list, nil
+}
+
+// ResizeList returns the flavor codes that this instance may change to. It returns an autopilot.RefusedError if the
+// cloud has no such list, does not serve this engine, or does not let the service read it. The SDK lacks the call
+// (RDS api: querying_available_instance_classes_for_a_db_instance.rst).
+func (c *Cloud) ResizeList(ctx context.Context, inst autopilot.Instance) (codes []string, err error) {
+	var reply struct {
+		Groups []struct {
+			Flavors []struct {
+				Code string `json:"code"`
+			} `json:"compute_flavors"`
+		} `json:"flavor_groups"`
+	}
+	path := "instances/" + inst.ID + "/flavors-resize"
+	err = c.doRequest(ctx, opListResizeTargets, http.MethodGet, path, nil, &reply, inst.ID)
+	if e, ok := errors.AsType[*Error](err); ok && e.Status == http.StatusNotImplemented { // an API that lacks the call
 		e.Status = http.StatusNotFound
 	}
-	return err
+	if err != nil {
+		return nil, refusal(err)
+	}
+	codes = []string{}
+	for _, g := range reply.Groups {
+		for _, f := range g.Flavors {
+			codes = append(codes, f.Code)
+		}
+	}
+	return codes, nil
 }

@@ -4,12 +4,15 @@ package otc
 
 import (
 	"context"
+	"errors"
+	"math"
 	"net/http"
 	"slices"
 	"strconv"
 	"time"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
 const (
@@ -56,9 +59,9 @@ func (c *Cloud) queryPoints(ctx context.Context, series []Series, period int, fr
 			Metric     string      `json:"metric_name"`
 			Dimensions []dimension `json:"dimensions"`
 			Datapoints []struct {
-				// A pointer, because the SDK's type reads a point without an average as zero.
-				Average   *float64 `json:"average"`
-				Timestamp int64    `json:"timestamp"`
+				// A text or a missing average must hide no other point. The SDK's type reads a missing one as zero.
+				Average   any   `json:"average"`
+				Timestamp int64 `json:"timestamp"`
 			} `json:"datapoints"`
 		} `json:"metrics"`
 	}
@@ -76,8 +79,8 @@ func (c *Cloud) queryPoints(ctx context.Context, series []Series, period int, fr
 		}
 		var points []autopilot.Point
 		for _, p := range m.Datapoints {
-			if p.Average != nil {
-				points = append(points, autopilot.Point{Time: time.UnixMilli(p.Timestamp).UTC(), Value: *p.Average})
+			if value, isNumber := p.Average.(float64); isNumber {
+				points = append(points, autopilot.Point{Time: time.UnixMilli(p.Timestamp).UTC(), Value: value})
 			}
 		}
 		if len(points) > 0 {
@@ -86,4 +89,61 @@ func (c *Cloud) queryPoints(ctx context.Context, series []Series, period int, fr
 		}
 	}
 	return found, nil
+}
+
+// Past returns the measurements of all metrics since then, as averages over a period. It needs one request. dimension is
+// that of the rules, as name:value; empty means the dimension of the instance. A series that the cloud rejects is
+// missing in the result, as one without data is.
+func (c *Cloud) Past(ctx context.Context, inst autopilot.Instance, dimension string, period time.Duration,
+	since time.Time) (autopilot.Past, error) {
+	of, err := series(inst, dimension)
+	if err != nil {
+		return autopilot.Past{}, err
+	}
+	var all []Series
+	for _, m := range autopilot.MetricTable() {
+		all = append(all, of(m.CloudEye))
+		if m.InGB() {
+			all = append(all, of(m.UsedGB), of(m.TotalGB))
+		}
+	}
+	found, failed := readEach(all, func(series []Series) (map[Series][]autopilot.Point, error) {
+		return c.queryPoints(ctx, series, int(period.Seconds()), since, c.now())
+	})
+	if len(failed) == len(all) {
+		return autopilot.Past{}, failed[all[0]]
+	}
+	past := autopilot.Past{Percent: map[v1alpha1.Metric][]autopilot.Point{}}
+	for _, m := range autopilot.MetricTable() {
+		past.Percent[m.Metric] = found[of(m.CloudEye)]
+		if m.InGB() {
+			past.UsedGB, past.SizeGB = found[of(m.UsedGB)], found[of(m.TotalGB)]
+		}
+	}
+	return past, nil
+}
+
+// Cloud Eye's names of the gauges (docs/cloud-facts.md#metric-data).
+const (
+	walMB         = "rds040_transaction_logs_usage"
+	inactiveSlots = "inactive_logical_replication_slot"
+	mbPerGB       = 1024.0 // as Cloud Eye counts
+)
+
+// WAL returns the newest values of the gauges of WAL. A gauge without data counts as 0.
+func (c *Cloud) WAL(ctx context.Context, inst autopilot.Instance, dimension string) (autopilot.WAL, error) {
+	of, err := series(inst, dimension)
+	if err != nil {
+		return autopilot.WAL{}, err
+	}
+	wal, slots := of(walMB), of(inactiveSlots)
+	found := c.points.get(ctx, rawPeriod, []Series{wal, slots}, time.Time{})
+	newest := func(s Series) (value float64) {
+		for _, p := range found[s].Points {
+			value = p.Value
+		}
+		return min(max(value, 0), math.MaxInt32)
+	}
+	err = errors.Join(found[wal].Err, found[slots].Err)
+	return autopilot.WAL{GB: newest(wal) / mbPerGB, InactiveSlots: int(newest(slots))}, err
 }

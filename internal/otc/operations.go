@@ -3,8 +3,6 @@
 package otc
 
 import (
-	"strconv"
-
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
@@ -85,9 +83,8 @@ func operations() map[operation]traits {
 	}
 }
 
-// Rights returns the permission that each operation needs, by operation, as the cloud's policies name it; empty if it
-// needs none (RDS api: rds_actions.rst; CES api: supported_actions_of_the_alarm_rule_management_apis.rst; SMN umn:
-// permissions.rst).
+// Rights returns the permission that each operation needs, as the cloud's policies name it; empty if it needs none (RDS
+// api: rds_actions.rst; CES api: supported_actions_of_the_alarm_rule_management_apis.rst; SMN umn: permissions.rst).
 func Rights() map[string]string {
 	rights := map[string]string{}
 	for op, is := range operations() {
@@ -116,11 +113,4 @@ func newRequestCounter(r prometheus.Registerer) *prometheus.CounterVec {
 		}
 	}
 	return requests
-}
-
-func codeLabel(status int) string {
-	if status == 0 {
-		return "error"
-	}
-	return strconv.Itoa(status)
 }

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"math"
 	"net/http"
 	"strings"
 	"sync"
@@ -61,9 +60,11 @@ func TestLongListAtLowRateIsRead(t *testing.T) {
 					t.Errorf("instance: %v, %v", inst, err)
 					return
 				}
-				request := autopilot.EvidenceRequest{Metric: v1alpha1.MetricCPU, PeriodSeconds: 300}
-				if _, err := r.Evidence(t.Context(), *inst, request); err != nil {
-					t.Errorf("evidence: %v", err)
+				request := autopilot.EvidenceRequest{Names: []string{"rds001_cpu_util"}, PeriodSeconds: 300}
+				for _, read := range r.Points(t.Context(), *inst, request) {
+					if read.Err != nil {
+						t.Errorf("evidence: %v", read.Err)
+					}
 				}
 			})
 		}
@@ -182,24 +183,104 @@ func TestUsedSpaceIsReadOnAnyDimensionThatHasData(t *testing.T) {
 			}
 			dimension := strings.Replace(tc.dimension, "%s", inst.Primary, 1)
 			inst.Primary = cmp.Or(tc.primary, inst.Primary)
-			request := autopilot.EvidenceRequest{Metric: v1alpha1.MetricStorage, Dimension: dimension}
-			if e, err := r.Evidence(t.Context(), *inst, request); err != nil || e.UsedGB != 50 {
-				t.Errorf("%s: %+v, %v", name, e, err)
+			const used = "rds048_disk_used_size"
+			got := r.Points(t.Context(), *inst, autopilot.EvidenceRequest{Names: []string{used}, Dimension: dimension, PeriodSeconds: rawPeriod})
+			if points := got[used].Points; len(points) == 0 || points[0].Value != 50 {
+				t.Errorf("%s: %+v", name, got)
 			}
 		})
 	}
 }
 
-// One series may be wrong while another is right.
-func TestUsedSpaceThatCannotBeTrueIsMissing(t *testing.T) {
-	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	c := &Cloud{now: func() time.Time { return now }}
-	old, ahead := now.Add(-newestWithin-3*time.Second), now.Add(5*time.Minute+time.Second)
-	got := c.credible([]autopilot.Point{
-		{Time: old, Value: 50}, {Time: now, Value: -1}, {Time: now, Value: 100.1}, {Time: now, Value: math.NaN()},
-		{Time: now, Value: math.Inf(1)}, {Time: now, Value: 60}, {Time: ahead, Value: 70},
-	}, rawPeriod, 100)
-	if len(got) != 1 || got[0].Value != 60 {
-		t.Errorf("%+v", got)
+func TestPastReadsAllSeriesOfADatabaseInOneRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newReads(t, 5, simcloud.Options{})
+		id := r.add(t, 1)[0]
+		if err := r.sim.SetWorkload(id, simcloud.Workload{UsedGB: 60, CPUDemand: 1, MemoryDemandGB: 2}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(23 * time.Hour)
+		r.sim.ResetRequests()
+		since := time.Now().Add(-14 * 24 * time.Hour)
+		p, err := r.Past(t.Context(), autopilot.Instance{ID: id, Engine: "MySQL"}, "", time.Hour, since)
+		if n := r.sim.Count("ces", ""); n != 1 || err != nil {
+			t.Errorf("%d requests, %v", n, err)
+		}
+		for name, of := range map[string]struct {
+			points []autopilot.Point
+			want   float64
+		}{
+			"used": {p.UsedGB, 60}, "size": {p.SizeGB, 100}, "storage": {p.Percent[v1alpha1.MetricStorage], 60},
+			"cpu": {p.Percent[v1alpha1.MetricCPU], 50}, "memory": {p.Percent[v1alpha1.MetricMemory], 25},
+		} {
+			if n := len(of.points); n < 21 || n > 25 || of.points[n-1].Value != of.want {
+				t.Errorf("%s: %d points, %v", name, n, of.points)
+			}
+		}
+	})
+}
+
+// A wrong name, unit or dimension of a gauge fails here.
+func TestWALIsReadInOneRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newReads(t, 5, simcloud.Options{})
+		check := func(gauges map[string]float64, want autopilot.WAL) {
+			t.Helper()
+			in, err := r.sim.AddInstance(simcloud.Instance{
+				Flavor: "rds.pg.n1.large.4", VolumeGB: 100, Workload: simcloud.Workload{UsedGB: 92, Metrics: gauges},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(15 * time.Minute)
+			r.sim.ResetRequests()
+			got, err := r.WAL(t.Context(), autopilot.Instance{ID: in.ID, Engine: in.Engine, VolumeGB: in.VolumeGB}, "")
+			if n := r.sim.Count("ces", ""); err != nil || got != want || n != 1 {
+				t.Errorf("%+v with %d requests, %v; want %+v with one", got, n, err, want)
+			}
+		}
+		check(map[string]float64{"rds040_transaction_logs_usage": 41 * 1024, "inactive_logical_replication_slot": 2},
+			autopilot.WAL{GB: 41, InactiveSlots: 2})
+		check(map[string]float64{"rds040_transaction_logs_usage": 512}, autopilot.WAL{GB: 0.5})
+	})
+}
+
+func TestDimensionIsTheOneThatHasData(t *testing.T) {
+	for flavor, want := range map[string][3]string{
+		"rds.mysql.c2.medium":  {"MySQL", "rds_cluster_id", "rds_instance_id"},
+		"rds.pg.n1.large.4.ha": {"PostgreSQL", "postgresql_cluster_id", "postgresql_instance_id"},
+		"rds.mssql.n1.large.4": {"SQLServer", "rds_cluster_sqlserver_id", "rds_instance_sqlserver_id"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newReads(t, 1000, simcloud.Options{})
+			in, err := r.sim.AddInstance(simcloud.Instance{Flavor: flavor, VolumeGB: 100})
+			if err != nil {
+				t.Fatal(err)
+			}
+			node := in.Nodes[0].ID
+			check := func(when, primary, expected string) {
+				t.Helper()
+				got, err := r.Dimension(t.Context(), autopilot.Instance{ID: in.ID, Engine: want[0], Primary: primary})
+				if got != expected || err != nil {
+					t.Errorf("%s, %s: %s, %v; want %s", flavor, when, got, err, expected)
+				}
+			}
+			onInstance, onNode := want[1]+":"+in.ID, want[2]+":"+node
+			check("without any data", node, onInstance)
+			time.Sleep(30 * time.Minute)
+			r.sim.Step(t.Context())
+			check("with data of both", node, onInstance)
+			r.sim.Configure(func(s *simcloud.Settings) { s.NoInstanceLevelData = true })
+			time.Sleep(23 * time.Hour)
+			check("with data less than a day ago", node, onInstance)
+			time.Sleep(time.Hour + time.Second)
+			check("with data of the nodes only", node, onNode)
+			check("with an unknown primary", "", onInstance)
+			r.sim.Configure(func(s *simcloud.Settings) { s.NoInstanceLevelData = false })
+			time.Sleep(seriesMissingFor - time.Minute)
+			check("just after a list without the instance", node, onNode)
+			time.Sleep(time.Minute + time.Second)
+			check("with data of the instance again", node, onInstance)
+		})
 	}
 }

@@ -80,26 +80,20 @@ func (c *Cloud) Rule(ctx context.Context, id string) (Rule, error) {
 			return ruleOf(r), nil
 		}
 	}
-	return Rule{}, &Error{Service: string(serviceCES), Operation: string(opGetRule), Status: http.StatusNotFound,
-		Message: "no alarm rule " + id}
+	return Rule{}, c.transport.fault(opGetRule, http.StatusNotFound, errors.New("no alarm rule "+id))
 }
 
 // CreateRule creates a rule and returns its id, even if a rule of that name exists. It ignores ID, State and
 // UpdateTime. The error wraps ErrQuota at 1,000 rules (CES umn: constraints.rst).
 func (c *Cloud) CreateRule(ctx context.Context, r Rule) (string, error) {
 	id, err := alarms.CreateAlarm(c.client(ctx, opCreateRule), alarms.CreateAlarmOpts{
-		AlarmName:        r.Name,
-		AlarmDescription: r.Description,
+		AlarmName: r.Name, AlarmDescription: r.Description, AlarmLevel: r.Level, Condition: r.condition(),
 		Metric: alarms.MetricForAlarm{
 			Namespace: r.Namespace, MetricName: r.Metric,
 			Dimensions: []alarms.MetricsDimension{{Name: r.Dimension, Value: r.DimensionValue}},
 		},
-		Condition:          r.condition(),
-		AlarmEnabled:       &r.Enabled,
-		AlarmActionEnabled: &r.ActionEnabled,
-		AlarmLevel:         r.Level,
-		AlarmActions:       notify(r.AlarmActions),
-		OkActions:          notify(r.OKActions),
+		AlarmEnabled: &r.Enabled, AlarmActionEnabled: &r.ActionEnabled,
+		AlarmActions: notify(r.AlarmActions), OkActions: notify(r.OKActions),
 	})
 	if err != nil {
 		return "", c.transport.wrapError(opCreateRule, err)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/zap"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/flavors"
@@ -41,7 +42,7 @@ func lookUpIn(pairs []string) func(string) string {
 // connectSim connects at a rate in requests per second.
 func connectSim(t *testing.T, sim *simcloud.Cloud, env []string, rate float64) *Cloud {
 	t.Helper()
-	c, err := Connect(t.Context(), Options{Env: lookUpIn(env), Transport: sim, Rate: rate})
+	c, err := Connect(t.Context(), Options{Env: lookUpIn(env), Transport: sim, Rate: rate, Log: zap.NewNop(), Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}

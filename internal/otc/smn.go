@@ -5,6 +5,7 @@ package otc
 import (
 	"context"
 	"errors"
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -21,7 +22,6 @@ const (
 // Subscription is an endpoint that receives the messages of a topic.
 type Subscription struct {
 	URN      string
-	TopicURN string
 	Protocol string // http or https, unless a person added it
 	Endpoint string
 	Remark   string // at most 128 bytes
@@ -36,8 +36,7 @@ func (c *Cloud) TopicSubscriptions(ctx context.Context, topicURN string) ([]Subs
 		},
 		func(s subscriptions.Subscription) Subscription {
 			return Subscription{
-				URN: s.SubscriptionUrn, TopicURN: s.TopicUrn, Protocol: s.Protocol, Endpoint: s.Endpoint, Remark: s.Remark,
-				Status: s.Status,
+				URN: s.SubscriptionUrn, Protocol: s.Protocol, Endpoint: s.Endpoint, Remark: s.Remark, Status: s.Status,
 			}
 		},
 		func(offset int, _ string) ([]subscriptions.Subscription, int, error) {
@@ -51,8 +50,7 @@ func (c *Cloud) TopicSubscriptions(ctx context.Context, topicURN string) ([]Subs
 // Subscribe adds an endpoint to a topic and returns the URN of the subscription. SMN sends the endpoint a request to
 // confirm, and sends it again if the subscription exists and is unconfirmed. SMN answers 200 for an existing
 // subscription (SMN api: adding_a_subscription.rst), or the code SMN.0190 without a URN, also with 200
-// (error_codes.rst); then Subscribe searches the list. The error wraps ErrQuota if the topic or project has the
-// maximum number.
+// (error_codes.rst); then Subscribe searches the list. The error wraps ErrQuota if topic or project are full.
 func (c *Cloud) Subscribe(ctx context.Context, topicURN, protocol, endpoint, remark string) (urn string, err error) {
 	reply, err := subscriptions.Create(c.client(ctx, opSubscribe, topicURN),
 		subscriptions.CreateOpts{Endpoint: endpoint, Protocol: protocol, Remark: remark}, topicURN)
@@ -113,4 +111,21 @@ func (c *Cloud) CreateTopic(ctx context.Context, name, displayName string) (urn 
 // DeleteTopic deletes a topic and its subscriptions. A missing topic is no error.
 func (c *Cloud) DeleteTopic(ctx context.Context, urn string) error {
 	return c.delete(ctx, opDeleteTopic, "topics", urn)
+}
+
+// SameEndpoint reports whether two URLs are the same endpoint. It ignores the case of scheme and host, the default
+// port of the scheme, and an empty path. A slash at the end of a path makes another path.
+func SameEndpoint(a, b string) bool { return a == b || plainURL(a) == plainURL(b) && plainURL(a) != "" }
+
+func plainURL(text string) string {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" {
+		return ""
+	}
+	u.Scheme, u.Host = strings.ToLower(u.Scheme), strings.ToLower(u.Host)
+	u.Host = strings.TrimSuffix(u.Host, map[string]string{"http": ":80", "https": ":443"}[u.Scheme])
+	if u.Path == "" {
+		u.Path = "/"
+	}
+	return u.String()
 }

@@ -12,6 +12,7 @@ import (
 	"io"
 	"math"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -72,12 +73,8 @@ type call struct {
 
 // RoundTrip sends a request and retries it if necessary. It logs in again at most once.
 func (c call) RoundTrip(req *http.Request) (*http.Response, error) {
-	body, err := drain(req)
-	if err == nil {
-		err = c.err
-	}
-	if err != nil {
-		return nil, c.unsent(err)
+	if c.err != nil {
+		return nil, c.unsent(c.err)
 	}
 	renewed := false
 	for attempt := 1; ; attempt++ {
@@ -85,17 +82,13 @@ func (c call) RoundTrip(req *http.Request) (*http.Response, error) {
 			return nil, c.unsent(err)
 		}
 		token := c.token()
-		resp, err := c.send(req, body, token)
-		if err == nil {
+		resp, fault := c.send(req, token)
+		if fault == nil {
 			return resp, nil
-		}
-		var fault *Error
-		if !errors.As(err, &fault) {
-			return nil, err
 		}
 		if fault.Status == http.StatusUnauthorized && c.op != opLogin && !renewed {
 			renewed = true // once per call, because a service may never accept the token
-			if err := c.t.session.renew(c.ctx, cmp.Or(token, c.key)); err != nil {
+			if _, err := c.t.session.get(c.ctx, cmp.Or(token, c.key)); err != nil {
 				return nil, c.unsent(err)
 			}
 			if c.key != "" { // the request is signed with the old key; the next call uses the new one
@@ -149,7 +142,7 @@ func (c call) token() string {
 
 // send sends a request once. It reads the whole reply, so that the connection returns to the pool even if the SDK
 // does not close the body, as after a DELETE.
-func (c call) send(req *http.Request, body []byte, token string) (*http.Response, error) {
+func (c call) send(req *http.Request, token string) (*http.Response, *Error) {
 	ctx, cancel := context.WithTimeout(c.ctx, attemptTimeout)
 	defer cancel()
 	out := req.Clone(ctx)
@@ -157,37 +150,32 @@ func (c call) send(req *http.Request, body []byte, token string) (*http.Response
 	if token != "" {
 		out.Header.Set("X-Auth-Token", token)
 	}
-	if body != nil {
-		out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
-		out.Body, _ = out.GetBody()
-		out.ContentLength = int64(len(body))
+	if req.GetBody != nil { // net/http sets it for the bodies of the SDK, which are in memory
+		out.Body, _ = req.GetBody()
 	}
-	is := c.t.ops[c.op]
 	resp, err := c.t.base.RoundTrip(out)
-	status := 0
 	var reply []byte
 	if err == nil {
-		status = resp.StatusCode
 		reply, err = io.ReadAll(io.LimitReader(resp.Body, replyLimit+1))
 		_ = resp.Body.Close()
 	}
-	if err != nil {
-		status = 0
-		if c.ctx.Err() == nil && ctx.Err() != nil {
-			err = fmt.Errorf("no answer within %s", attemptTimeout)
-		}
+	code := "error"
+	if err == nil {
+		code = strconv.Itoa(resp.StatusCode)
+	} else if c.ctx.Err() == nil && ctx.Err() != nil {
+		err = fmt.Errorf("no answer within %s", attemptTimeout)
 	}
-	c.t.requests.WithLabelValues(string(is.service), string(c.op), codeLabel(status)).Inc()
+	c.t.requests.WithLabelValues(string(c.t.ops[c.op].service), string(c.op), code).Inc()
 	switch {
 	case err != nil:
 		return nil, c.t.fault(c.op, 0, err)
-	case status < 200 || status > 299:
+	case resp.StatusCode < 200 || resp.StatusCode > 299:
 		return nil, c.t.refusal(c.op, resp, reply)
 	case len(reply) > replyLimit:
 		return nil, c.t.fault(c.op, 0, errors.New("the reply is too large"))
 	}
-	if err := c.complete(resp, reply); err != nil {
-		return nil, err
+	if fault := c.complete(resp, reply); fault != nil {
+		return nil, fault
 	}
 	resp.Request = req
 	resp.Body = io.NopCloser(bytes.NewReader(reply))
@@ -195,13 +183,18 @@ func (c call) send(req *http.Request, body []byte, token string) (*http.Response
 }
 
 // complete returns an error if a reply with a successful status is no success: it lacks the key that the operation
-// needs, or the operation needs no key and the reply has an error code. SMN reports some errors with 200 (SMN api:
-// error_codes.rst).
-func (c call) complete(resp *http.Response, reply []byte) error {
-	key := c.t.ops[c.op].holds
-	lacking := holds(key, reply)
-	if key != "" && lacking == nil {
-		return nil
+// needs, or, if none is needed, has an error code. SMN reports some errors with 200 (SMN api: error_codes.rst).
+func (c call) complete(resp *http.Response, reply []byte) *Error {
+	var lacking error
+	if key := c.t.ops[c.op].holds; key != "" {
+		var document map[string]json.RawMessage
+		if err := json.Unmarshal(reply, &document); err != nil {
+			lacking = fmt.Errorf("the reply is not a JSON object: %w", err)
+		} else if _, ok := document[key]; ok {
+			return nil
+		} else {
+			lacking = errors.New("the reply contains no " + key)
+		}
 	}
 	refusal := c.t.refusal(c.op, resp, reply)
 	if _, _, dotted := strings.Cut(refusal.Code, "."); dotted || lacking != nil && refusal.Code != "" {
@@ -211,28 +204,6 @@ func (c call) complete(resp *http.Response, reply []byte) error {
 		return c.t.fault(c.op, 0, lacking)
 	}
 	return nil
-}
-
-func holds(key string, reply []byte) error {
-	if key == "" {
-		return nil
-	}
-	var document map[string]json.RawMessage
-	if err := json.Unmarshal(reply, &document); err != nil {
-		return fmt.Errorf("the reply is not a JSON object: %w", err)
-	}
-	if _, ok := document[key]; !ok {
-		return errors.New("the reply contains no " + key)
-	}
-	return nil
-}
-
-func drain(req *http.Request) ([]byte, error) {
-	if req.Body == nil || req.Body == http.NoBody {
-		return nil, nil
-	}
-	defer func() { _ = req.Body.Close() }()
-	return io.ReadAll(req.Body)
 }
 
 // wrapError returns the *Error inside an error of the SDK, or a new one. It returns nil for nil.

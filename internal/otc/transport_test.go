@@ -73,7 +73,7 @@ func TestConnectionIsReused(t *testing.T) {
 	}
 	server.Start()
 	defer server.Close()
-	c, err := Connect(t.Context(), Options{Env: lookUp(fakeEnv(server.URL)), Rate: 10000})
+	c, err := Connect(t.Context(), Options{Env: lookUp(fakeEnv(server.URL)), Rate: 10000, Log: zap.NewNop(), Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -63,7 +63,7 @@ func TestSubscribeFindsExistingSubscriptionAfterSMN0190(t *testing.T) {
 
 func TestQueryPointsReturnsOnlyWhatWasRequested(t *testing.T) {
 	c := connectTo(t, &fake{service: answer(200, `{"metrics":[
-		{"metric_name":"m","dimensions":[{"name":"d","value":"v0"}],"datapoints":[{"average":2.5,"timestamp":2000},{"timestamp":3000},{"average":0,"timestamp":1000}]},
+		{"metric_name":"m","dimensions":[{"name":"d","value":"v0"}],"datapoints":[{"average":2.5,"timestamp":2000},{"timestamp":3000},{"average":"a lot","timestamp":4000},{"average":0,"timestamp":1000}]},
 		{"metric_name":"m","dimensions":[{"name":"d","value":"v1"}],"datapoints":[]},
 		{"metric_name":"m","dimensions":[{"name":"d","value":"stranger"}],"datapoints":[{"average":1,"timestamp":1}]}]}`)}, Options{})
 	first := Series{"m", "d", "v0"}

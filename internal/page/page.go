@@ -8,6 +8,7 @@
 package page
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"encoding/json"
@@ -129,7 +130,7 @@ type span struct {
 // point is a time in Unix seconds and a value.
 type point [2]float64
 
-// serveList answers with all databases, in no order. Of the decisions it has the newest one of each metric, because 20
+// serveList answers with all databases, sorted by name, so that equal answers are equal. Of the decisions it has the newest one of each metric, because 20
 // for each database would be most of the answer.
 func (s *server) serveList(w http.ResponseWriter, _ *http.Request) {
 	type key struct{ namespace, name string }
@@ -148,6 +149,9 @@ func (s *server) serveList(w http.ResponseWriter, _ *http.Request) {
 			all = append(all, database{Namespace: t.Namespace, Name: t.Name})
 		}
 		all[i].Rds = requestedBy(t)
+	})
+	slices.SortFunc(all, func(x, y database) int {
+		return cmp.Or(cmp.Compare(x.Namespace, y.Namespace), cmp.Compare(x.Name, y.Name))
 	})
 	s.answer(w, all)
 }

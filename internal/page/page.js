@@ -61,20 +61,24 @@ const order = Object.keys(tones);
 
 const step = (c) => (c.kind === "Volume" ? `Storage ${c.from} → ${c.to} GB` : `Flavor ${c.from} → ${c.to}`);
 const changesOf = (a) => a?.status?.changes ?? [];
-const endOf = (c) => [c.endTime, c.startTime, c.requestTime].find((t) => Date.parse(t) > 0);
-const isPending = (c) => c.by === "Autopilot" && (c.state === "Requested" || c.state === "Started");
-const because = (x, state) => [x.reason !== state && x.reason, x.message].filter(Boolean).join(": ");
+const isPending = (c) => c.state === "Requested" || c.state === "Started";
+const stateOf = (c) => c.state || "–";
+const beginOf = (c) => c.requestTime;
+const endOf = (c) => c.endTime;
+const lastOf = (c) => [endOf(c), c.startTime, beginOf(c)].find((t) => Date.parse(t) > 0);
 
-// judge returns the worst state of a database, one sentence on it, and since when it holds.
+// judge returns the worst state of a database, the reason of it and one sentence on it, and since when it holds.
 function judge(a) {
   if (!a) return { state: "No autopilot", text: "spec.autopilot of the Rds is not true" };
   const s = a.status ?? {};
   const condition = (type) => (s.conditions ?? []).find((c) => c.type === type);
   const holds = (type) => condition(type)?.status === "True";
-  const of = (state, c) => ({ state, text: because(c, state), since: c.lastTransitionTime });
+  const of = (state, c) => ({ state, reason: c.reason !== state && c.reason, text: c.message,
+    since: c.lastTransitionTime });
   const armed = condition("Armed"), ready = condition("Ready"), progress = condition("Progressing");
   const alarm = (s.alarms?.rules ?? []).find((r) => r.state === "alarm");
-  const pending = changesOf(a).find(isPending);
+  const pending = changesOf(a).find(isPending), volume = storage(a);
+  const held = volume?.isOver && s.held?.some((h) => h.kind === "Volume");
   if ((s.effectiveMode ?? a.spec?.mode) === "Off") return { state: "Off", text: "The mode is Off" };
   if (!armed) return { state: "Not armed", text: "Waiting for the first check of this database" };
   if (armed.reason === "NotEnabled") return of("Off", armed);
@@ -82,17 +86,22 @@ function judge(a) {
   if (armed.status !== "True") return of("Not armed", armed);
   if (holds("Contested")) return of("Contested", condition("Contested"));
   if (ready?.status === "False") return of("Not ready", ready);
-  if (pending && progress?.status === "False" && progress.reason !== "NoChangePending") return of("Refused", progress);
+  if (!pending && changesOf(a).some((c) => c.state === "Refused") && progress) return of("Refused", progress);
   if (holds("Limited")) return of("Limited", condition("Limited"));
-  if (alarm) {
-    const d = (s.decisions ?? []).find((x) => x.metric === alarm.metric);
-    return { state: "In alarm", text: d ? because(d) : "Waiting for a decision", since: alarm.stateTime };
+  if (alarm || held) {
+    const d = (s.decisions ?? []).find((x) => x.metric === (alarm?.metric ?? "storage"));
+    return { state: "In alarm", reason: d?.reason, text: d?.message ?? "Waiting for a decision",
+      since: alarm ? alarm.stateTime : s.overThresholdSince };
   }
-  if (pending) return { state: "Changing", text: `${step(pending)} is in progress`, since: pending.requestTime };
+  if (pending) return { state: "Changing", text: `${step(pending)} is in progress`, since: beginOf(pending) };
   if (holds("Progressing")) return of("Changing", progress);
+  if (volume?.isOver) {
+    return { state: "Waiting", since: s.overThresholdSince ?? volume.time,
+      text: `Over the threshold, waiting for Cloud Eye's ${a.spec?.storage?.alarm?.count ?? 5} values` };
+  }
   if (s.deferred) return { state: "Waiting", text: "A larger flavor has to wait", since: s.deferred.firstTime };
   const ruleTimes = (s.alarms?.rules ?? []).map((r) => r.stateTime);
-  const ends = [armed.lastTransitionTime, ...changesOf(a).map(endOf), ...ruleTimes];
+  const ends = [armed.lastTransitionTime, ...changesOf(a).map(lastOf), ...ruleTimes];
   return { state: "Armed", text: "Nothing to do", since: ends.filter(Boolean).sort().at(-1) };
 }
 
@@ -100,12 +109,16 @@ function judge(a) {
 function storage(a) {
   const s = a?.status ?? {}, gb = s.instance?.volumeGB;
   if (!gb) return null;
+  const sizeAt = (time) => changesOf(a).findLast((c) => c.kind === "Volume" && stateOf(c) === "Completed"
+    && Date.parse(endOf(c)) > Date.parse(time))?.from ?? gb; // a percentage is one of the size at its time
   const seen = (s.intake?.signals ?? []).filter((x) => x.metric === "storage" && x.valuePercent)
-    .map((x) => ({ usedGB: parseFloat(x.valuePercent) * gb / 100, time: x.datapointTime ?? x.alarmTime }));
+    .map((x) => ({ ...x, time: x.datapointTime ?? x.alarmTime }))
+    .map((x) => ({ usedGB: parseFloat(x.valuePercent) * sizeAt(x.time) / 100, time: x.time }));
   if (s.used) seen.push({ usedGB: parseFloat(s.used.gb), time: s.used.time });
   const newest = seen.filter((x) => x.usedGB >= 0).sort((x, y) => Date.parse(y.time) - Date.parse(x.time))[0];
   const alarm = (s.alarms?.rules ?? []).find((r) => r.metric === "storage")?.thresholdPercent;
-  return { gb, alarm, maxGB: s.maxGB ?? a.spec?.storage?.maxGB, ...newest };
+  const part = newest && Math.min(100, 100 * newest.usedGB / gb); // in percent
+  return { gb, alarm, maxGB: s.maxGB ?? a.spec?.storage?.maxGB, part, isOver: part >= alarm, ...newest };
 }
 
 const badge = (tone, text) => el("span", { class: `badge ${tone}` }, text);
@@ -113,14 +126,13 @@ const badge = (tone, text) => el("span", { class: `badge ${tone}` }, text);
 // bar draws the volume with its used space and the threshold of the alarm, and says the same in words.
 function bar(s) {
   if (!s) return "–";
-  const part = s.usedGB == null ? 0 : Math.min(100, 100 * s.usedGB / s.gb), full = s.alarm && part >= s.alarm;
   return [
     el("svg", { class: "bar", viewBox: "0 0 100 10", preserveAspectRatio: "none", "aria-hidden": "true" },
       el("rect", { class: "volume", width: 100, height: 10 }),
-      part > 0 && el("rect", { class: full ? "used over" : "used", width: part, height: 10 }),
+      s.part > 0 && el("rect", { class: s.isOver ? "used over" : "used", width: s.part, height: 10 }),
       s.alarm && el("path", { class: "alarm", d: `M${s.alarm} 0V10` })),
     el("div", { class: "small" }, el("b", {}, s.usedGB == null ? "?" : round(s.usedGB)), ` of ${s.gb} GB used`,
-      s.usedGB != null && ` (${round(100 * s.usedGB / s.gb, 0)} %)`),
+      s.usedGB != null && ` (${round(100 * s.usedGB / s.gb, 0)}\u00a0%)`),
     small([s.alarm && `alarm at ${s.alarm} %`, s.maxGB && `at most ${s.maxGB} GB`]
       .filter(Boolean).join(", ")),
   ];
@@ -151,8 +163,9 @@ function table(name, columns, rows = [], empty = "None yet.") {
 }
 
 function showDatabases(list) {
-  const all = list.databases.map((d) => ({ ...d, ...judge(d.autopilot) })).sort((x, y) =>
-    order.indexOf(x.state) - order.indexOf(y.state) || (link(x) < link(y) ? -1 : 1));
+  const all = list.databases.map((d) => ({ ...d, ...judge(d.autopilot) })) // sort keeps the order by name
+    .map((d) => ({ ...d, text: [d.reason, d.text].filter(Boolean).join(": ") }))
+    .sort((x, y) => order.indexOf(x.state) - order.indexOf(y.state));
   const counts = Object.groupBy(all, (d) => d.state);
   const chip = (state, count, tone, text = state) => {
     const b = el("button", { type: "button", class: `chip ${tone}`, "aria-pressed": String(chosen === state) },
@@ -164,7 +177,7 @@ function showDatabases(list) {
   const chips = [chip("", all.length, "all", "databases"),
     ...order.filter((s) => counts[s]).map((s) => chip(s, counts[s].length, tones[s]))];
   const t = table("Databases", ["Database", "State", "Storage", "Last change", "Next check"], all.map((d) => {
-    const last = changesOf(d.autopilot).find((c) => c.endTime);
+    const last = changesOf(d.autopilot).find((c) => c.endTime && c.state !== "Withdrawn");
     const flavor = d.autopilot?.status?.instance?.flavor ?? d.rds?.flavor;
     return [
       [el("a", { href: link(d) }, quiet(`${d.namespace}/`), d.name),
@@ -172,7 +185,7 @@ function showDatabases(list) {
       [badge(tones[d.state], d.state), " ", el("span", { class: "small quiet" }, when(d.since, "for")),
         d.state !== "Armed" && el("div", { class: "small sentence", title: d.text }, d.text)],
       bar(storage(d.autopilot)),
-      last ? [el("div", { class: "small" }, step(last)), small(when(endOf(last)))] : "–",
+      last ? [el("div", { class: "small" }, step(last)), small(when(lastOf(last)))] : "–",
       el("span", { class: "small quiet" }, nextCheck(d, list)),
     ];
   }), "There is no database yet. Set spec.autopilot: true in an Rds.");
@@ -202,7 +215,7 @@ function showDatabases(list) {
 
 // ---- Plots
 
-const W = 380, H = 170, left = 34, right = 374, upper = 20, lower = 148;
+const W = 380, H = 170, left = 34, right = 363, upper = 20, lower = 148;
 
 // ticks returns round numbers from 0 to at least max.
 function ticks(max) {
@@ -211,11 +224,49 @@ function ticks(max) {
   return Array.from({ length: Math.ceil(max / unit - 1e-9) + 1 }, (_, i) => i * unit);
 }
 
-const spanName = (span) => (span.hours > 48 ? `${span.hours / 24} days` : `${span.hours} hours`);
+const minute = 60, hour = 3600, oneDay = 86400; // seconds
+
+// limits returns the time that the plots of a span show. They begin at the first measurement, so that those of a young
+// database are not empty at the left. In a span with isOld, an earlier one is outside of the span.
+function limits(span) {
+  const until = Date.parse(span.until) / 1e3, begin = until - span.hours * hour;
+  const all = [span.usedGB, span.sizeGB, ...Object.values(span.percent ?? {})];
+  const times = all.flatMap((points) => points?.[0]?.[0] ?? []);
+  const first = Math.min(...times);
+  if (span.isOld || !times.length || first < begin + span.hours * hour / 12) {
+    return { from: begin, until, name: span.hours > 48 ? `Last ${span.hours / 24} days` : `Last ${span.hours} hours` };
+  }
+  return { from: Math.min(first, until - minute), until, first, name: "Since the first measurement" };
+}
+
+// sizes replaces the average that Cloud Eye has for a period with a growth by the size after it. now is the size now.
+function sizes(points, now) {
+  return points.map(([t, v], i) => {
+    const before = points[i - 1]?.[1] ?? 0, after = points[i + 1]?.[1] ?? now;
+    return [t, v % 10 && before < v && v < after ? after : v];
+  });
+}
+
+// labelsOf returns the letters of the marks at their places. Letters that would overlap become a range, such as A–C.
+function labelsOf(marks, x) {
+  const labels = [];
+  for (const m of marks) {
+    let l = { first: m.letter, last: m.letter, begin: Number(x(m.t)), end: Number(x(m.t)) };
+    for (;;) {
+      l.half = l.first === l.last ? 7 : 15;
+      l.middle = Math.min((l.begin + l.end) / 2, W - l.half);
+      const before = labels.at(-1);
+      if (!before || before.middle + before.half <= l.middle - l.half) break;
+      l = { ...l, first: labels.pop().first, begin: before.begin };
+    }
+    labels.push(l);
+  }
+  return labels.map((l) => ({ x: round(l.middle), text: l.first === l.last ? l.first : `${l.first}–${l.last}` }));
+}
 
 // plot draws lines over the time of a span. A line is {class, label, points}, or has one value instead of points.
 function plot(title, span, unit, lines, marks) {
-  const until = Date.parse(span.until) / 1e3, from = until - span.hours * 3600;
+  const { from, until, name } = limits(span);
   lines = lines.filter((l) => l && (l.points?.length || l.value)).map((l) => ({ ...l,
     points: l.points?.filter(([t]) => t >= from && t <= until) ?? [[from, l.value], [until, l.value]] }));
   const figure = (content, keys = []) => el("figure", {}, el("figcaption", {}, el("b", {}, title), keys), content);
@@ -225,50 +276,58 @@ function plot(title, span, unit, lines, marks) {
   const levels = unit === "%" ? [0, 25, 50, 75, 100] : ticks(1.02 * highest);
   const x = (t) => round(left + (right - left) * (t - from) / (until - from));
   const y = (v) => round(lower - (lower - upper) * Math.min(v, levels.at(-1)) / levels.at(-1));
-  const pieces = (l) => { // a line ends where three measurements are missing
+  const pieces = (l) => { // a line ends where three measurements are missing; sizes change in steps
     const all = [];
     l.points.forEach(([t, v], i) => {
       if (!i || (l.value == null && t - l.points[i - 1][0] > 3.5 * span.periodSeconds)) all.push([]);
+      else if (l.class !== "used") all.at(-1).push(`${x(t)} ${y(l.points[i - 1][1])}`);
       all.at(-1).push(`${x(t)} ${y(v)}`);
     });
     return all;
   };
-  const long = span.hours > 48, every = long ? 86400 * 3 : 3600 * 6, times = [];
+  const every = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 1440, 3 * 1440].map((minutes) => minutes * minute)
+    .find((unit) => (until - from) / unit <= 7);
+  const times = [];
   for (let t = Math.ceil(from / every) * every; t <= until; t += every) times.push(t);
   const lowest = round(Math.min(...values)), most = round(Math.max(...values));
-  const summary = `${title}, last ${spanName(span)}: ${lowest} to ${most} ${unit}. `
+  const summary = `${title}, ${name}: ${lowest} to ${most} ${unit}. `
     + lines.map((l) => l.label).join(", ") + marks.map((m) => `. ${m.letter}: ${step(m.change)}`).join("");
   return figure(el("svg", { class: "plot", viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": summary },
     levels.map((v) => [el("path", { class: "grid", d: `M${left} ${y(v)}H${right}` }),
       el("text", { x: left - 6, y: y(v), dy: 4, "text-anchor": "end" }, round(v))]),
-    times.map((t) => el("text", { x: x(t), y: H - 6, "text-anchor": x(t) > right - 16 ? "end" : "middle" },
-      long ? day(t * 1e3) : utc(t * 1e3).slice(11))),
+    times.map((t) => el("text", { x: x(t), y: H - 6, "text-anchor": "middle" },
+      every < oneDay ? utc(t * 1e3).slice(11) : day(t * 1e3))),
     pieces({ points: measured }).map((p) =>
       el("path", { class: "area", d: `M${p[0].split(" ")[0]} ${lower}L${p.join("L")}V${lower}Z` })),
-    marks.map((m) => [el("path", { class: "change", d: `M${x(m.t)} ${upper - 4}V${lower}` }),
-      el("text", { class: "letter", x: x(m.t), y: 12, "text-anchor": "middle" }, m.letter)]),
+    marks.map((m) => el("path", { class: "change", d: `M${x(m.t)} ${upper - 4}V${lower}` })),
+    labelsOf(marks, x).map((l) => el("text", { class: "letter", x: l.x, y: 12, "text-anchor": "middle" }, l.text)),
     lines.toReversed().map((l) => pieces(l).map((p) =>
-      el("path", { class: `line ${l.class}`, d: `M${p.join("L")}` })))),
+      el("path", { class: `line ${l.class}`, d: `M${p.join("L")}h0` })))), // h0 makes a single measurement a dot
   lines.map((l) => el("span", { class: `key ${l.class}` }, l.label)));
 }
 
-// showSeries draws three plots for each span. A span that failed says so, and the other one stays.
+// showSeries draws three plots for each span. A span that failed says so, and the other one stays. The second one is
+// left out as long as the first one shows all measurements.
 function showSeries(a, series) {
   if (!series?.spans) {
     return series?.error ? notice(series.error) : el("p", { class: "quiet" }, "Reading from Cloud Eye …");
   }
   const at = (metric) => a.status?.alarms?.rules?.find((r) => r.metric === metric)?.thresholdPercent;
   const last = (points) => points.at(-1)?.[1] ?? 0;
-  return series.spans.map((span) => {
-    const until = Date.parse(span.until) / 1e3, from = until - span.hours * 3600;
-    const marks = changesOf(a).map((change) => ({ change, t: Date.parse(endOf(change)) / 1e3 }))
-      .filter((m) => m.t >= from && m.t <= until).sort((m, n) => m.t - n.t).slice(0, 26)
+  const [one, two] = series.spans;
+  one.isOld = one.error || two.error || limits(two).from < limits(two).until - one.hours * hour;
+  return (one.isOld ? series.spans : [one]).map((span) => {
+    const { from, until, first, name } = limits(span);
+    const marks = changesOf(a).map((change) => ({ change, t: Date.parse(lastOf(change)) / 1e3 }))
+      .filter((m) => m.t >= from && m.t <= until).sort((m, n) => m.t - n.t).slice(-26)
       .map((m, i) => ({ ...m, letter: String.fromCharCode(65 + i) }));
-    const used = span.usedGB ?? [], size = span.sizeGB ?? [], limit = at("storage");
+    const used = span.usedGB ?? [], limit = at("storage");
+    const size = sizes(span.sizeGB ?? [], a.status?.instance?.volumeGB);
     const percentPlot = (metric, title, points = span.percent?.[metric] ?? []) => plot(title, span, "%", [
       { class: "used", label: `${round(last(points))} % used`, points },
       at(metric) && { class: "alarm", label: `alarm at ${at(metric)} %`, value: at(metric) }], marks);
-    return el("section", { "aria-label": `Last ${spanName(span)}` }, el("h3", {}, `Last ${spanName(span)}`),
+    return el("section", { "aria-label": name },
+      el("h3", {}, name, first && [", ", when(new Date(first * 1e3).toISOString())]),
       span.error ? notice(`Cannot read from Cloud Eye: ${span.error}`) : el("div", { class: "plots" },
         plot("Storage", span, "GB", [
           { class: "used", label: `${round(last(used))} GB used`, points: used },
@@ -277,31 +336,72 @@ function showSeries(a, series) {
           { class: "size", label: `size ${round(last(size))} GB`, points: size }], marks),
         percentPlot("cpu", "CPU"), percentPlot("memory", "Memory")),
       !span.error && marks.length > 0 && el("ul", { class: "marks small" }, marks.map((m) => el("li", {},
-        el("b", {}, m.letter), " ", step(m.change), " ", quiet(when(endOf(m.change)))))));
+        el("b", {}, m.letter), " ", step(m.change), " ", quiet(when(lastOf(m.change)))))));
   });
 }
 
 // ---- One database
 
-function showDatabase(list, series) {
+const reasonsPage = "https://github.com/mcsps/rds-autopilot/blob/main/docs/runbooks/reasons.md";
+
+// explained returns a reason with a link to its section of the documents. These reasons have no section.
+const unexplained = ["NoChangePending", "WithinCaps", "Uncontested", "NotYet"];
+const explained = (reason) => (/^[A-Za-z]+$/.test(reason) && !unexplained.includes(reason)
+  ? el("a", { href: `${reasonsPage}#${reason.toLowerCase()}`, rel: "noreferrer" }, reason) : reason);
+
+// managerOf returns who manages an instance that another object has claimed. Only the message of Armed says it.
+function managerOf(a) {
+  const armed = (a?.status?.conditions ?? []).find((c) => c.type === "Armed" && c.reason === "InstanceClaimed");
+  const [, text, namespace, name, cluster] =
+    /^(([^\s/]+)\/(\S+)( of cluster \S+)?) manages /.exec(armed?.message) ?? [];
+  return text && !cluster ? el("a", { href: link({ namespace, name }) }, text) : text;
+}
+
+// policy returns the rows of the policy: what the autopilot may do to this database.
+function policy(a) {
+  const { mode, apply, instanceID, storage: volume = {}, flavor = {} } = a.spec ?? {};
+  const s = a.status ?? {}, b = s.baseline;
+  const listed = (...parts) => parts.filter(Boolean).join(", ");
+  const trigger = (name, t) => (t?.enabled === false ? `${name} is not watched`
+    : t && `${name} alarm at ${t.thresholdPercent} %`);
+  const cpus = flavor.maxVCPUs ?? (b && 4 * b.vcpus), memory = flavor.maxMemoryGB ?? (b && 4 * b.memoryGB);
+  const w = flavor.window;
+  return [
+    ["Mode", listed(mode,
+      s.effectiveMode && s.effectiveMode !== mode && `limited to ${s.effectiveMode} by --mode of the service`)],
+    ["Applied by", listed(apply === "Cloud" ? "the autopilot, in the cloud" : "the operator of the Rds", instanceID)],
+    ["Storage", listed(volume.stepGB && `steps of ${volume.stepGB} GB`,
+      volume.stepPercent && `or ${volume.stepPercent} % if that is more`,
+      (s.maxGB ?? volume.maxGB) && `at most ${s.maxGB ?? volume.maxGB} GB`,
+      volume.thresholdPercent && `alarm at ${volume.thresholdPercent} % or earlier`)],
+    ["Flavor", listed(trigger("CPU", flavor.cpu), trigger("memory", flavor.memory), cpus && `at most ${cpus} vCPUs`,
+      memory && `at most ${memory} GB memory`)],
+    ["Changes of flavor", listed(flavor.cooldownSeconds != null && `cooldown ${duration(1e3 * flavor.cooldownSeconds)}`,
+      flavor.maxChangesPerDay && `at most ${flavor.maxChangesPerDay} in 24 hours`,
+      w ? `only ${w.days?.join(", ") ?? "every day"} ${w.start}–${w.end} ${w.timeZone ?? "UTC"}` : "at any time")],
+  ].filter(([, value]) => value);
+}
+
+// showDatabase leaves the place of the plots empty, because they are drawn when Cloud Eye has answered.
+function showDatabase(list) {
   const d = list.databases[0], a = d.autopilot, j = judge(a), s = a?.status ?? {}, i = s.instance;
-  const time = (t) => (Date.parse(t) > 0 ? [`${utc(t)} `, quiet(when(t))] : "–");
+  const manager = managerOf(a);
+  const time = (t) => (Date.parse(t) > 0 ? [el("span", { class: "whole" }, utc(t)), " ", quiet(when(t))] : "–");
   const card = (name, ...content) => el("div", { class: "card" }, el("dt", {}, name), el("dd", {}, content));
-  const tone = (c) => ({ Completed: "good", Withdrawn: "quiet" })[c.state] ?? (isPending(c) ? "busy" : "bad");
+  const tone = (c) => ({ Completed: "good", Withdrawn: "quiet", Refused: "busy" })[stateOf(c)] ?? (isPending(c) ? "busy" : "bad");
   const ruleTone = { ok: "good", alarm: "busy" };
   const value = (x) => x.valuePercent && ` at ${percent(x.valuePercent)}`;
-  const limits = a?.spec?.flavor ?? {};
   const head = [
-    el("p", { class: "state" }, badge(tones[j.state], j.state), quiet(when(j.since, "for")), el("span", {}, j.text)),
+    el("p", { class: "state" }, badge(tones[j.state], j.state), quiet(when(j.since, "for")),
+      el("span", {}, j.reason && [explained(j.reason), ": "], j.text)),
     el("dl", { class: "cards" },
       card("Storage", bar(storage(a))),
-      card("Flavor", i?.flavor ?? "–", i && small(`${i.vcpus ?? "?"} vCPUs, ${i.memoryGB ?? "?"} GB memory`),
-        limits.maxVCPUs && small(`at most ${limits.maxVCPUs} vCPUs`),
-        limits.maxMemoryGB && small(`at most ${limits.maxMemoryGB} GB memory`)),
+      card("Flavor", i?.flavor ?? "–", i && small(`${i.vcpus ?? "?"} vCPUs, ${i.memoryGB ?? "?"} GB memory`)),
       card("The Rds requests", d.rds ? `${d.rds.volumeGB} GB` : "There is no Rds",
         d.rds && small(d.rds.flavor)),
       card("Mode", s.effectiveMode ?? a?.spec?.mode ?? "–", small(`next check ${nextCheck(d, list)}`)),
-      card("Instance", i?.status ?? "–", i && small(i.id))),
+      card("Instance", i?.status ?? "–", i && small(i.id),
+        manager && el("div", { class: "small" }, "managed by ", manager))),
   ];
   if (!a) return head;
   const alarms = ["storage", "cpu", "memory"].flatMap((metric) => {
@@ -311,14 +411,15 @@ function showDatabase(list, series) {
       g ? time(g.alarmTime) : "–"]] : [];
   });
   return [...head,
-    el("h2", {}, "Measurements"), showSeries(a, series),
+    el("h2", {}, "Measurements"), el("div", { id: "series" }),
     el("h2", {}, "Conditions"), table("Conditions", ["Condition", "Status", "Reason", "Message", "Since"],
-      s.conditions?.map((c) => [c.type, c.status, c.reason, c.message, time(c.lastTransitionTime)])),
+      s.conditions?.map((c) => [c.type, c.status, explained(c.reason), c.message, time(c.lastTransitionTime)])),
+    el("h2", {}, "Policy"), table("Policy", ["Setting", "Value"], policy(a)),
     el("h2", {}, "Changes"), table("Changes", ["Change", "State", "By", "Because of", "Requested", "Ended"],
-      changesOf(a).map((c) => [step(c), badge(tone(c), c.state), c.by ?? "–",
-        [c.metrics?.join(", "), value(c)], time(c.requestTime), c.endTime ? time(c.endTime) : "–"])),
+      changesOf(a).map((c) => [step(c), badge(tone(c), stateOf(c)), c.by ?? "–",
+        [c.metrics?.join(", "), value(c)], time(beginOf(c)), time(endOf(c))])),
     el("h2", {}, "Decisions"), table("Decisions", ["Metric", "Action", "Reason", "Message", "Time"],
-      s.decisions?.map((x) => [x.metric, x.action, x.reason, x.message,
+      s.decisions?.map((x) => [x.metric, x.action, explained(x.reason), x.message,
         [time(x.lastTime ?? x.time), x.count > 1 && quiet(` (${x.count} times)`)]])),
     el("h2", {}, "Signals and alarm rules"), table("Signals and alarm rules",
       ["Metric", "Alarm at", "Rule", "Last signal", "Sent"], alarms),
@@ -330,7 +431,7 @@ function showDatabase(list, series) {
 
 const notice = (text) => el("p", { class: "notice" }, text);
 const every = 10e3, everySeries = 60e3; // milliseconds
-let shown = "", series, readAt = 0, seriesAt = 0, paused = false, timer, visit = 0;
+let shown = "", plotted = "", series, readAt = 0, seriesAt = 0, paused = false, timer, visit = 0;
 
 async function get(path) {
   const r = await fetch(path, { signal: AbortSignal.timeout(20e3) });
@@ -339,15 +440,22 @@ async function get(path) {
   return body;
 }
 
-// draw replaces the view if there is news, and keeps the focus. Without news it only updates the ages.
+// draw replaces the view if there is news, and then the plots. Without news it only updates the ages.
 function draw(list, name) {
-  const news = JSON.stringify([location.hash, list.databases, series]);
-  if (news === shown) return refreshAges();
+  const news = JSON.stringify([location.hash, list.databases]), plots = news + JSON.stringify(series);
+  if (news === shown) refreshAges();
+  else drawView(list, name);
   shown = news;
+  if (plots !== plotted) byId("series")?.replaceChildren(...[showSeries(list.databases[0].autopilot, series)].flat());
+  plotted = plots;
+}
+
+// drawView replaces the view, and keeps the focus.
+function drawView(list, name) {
   const focused = document.activeElement;
   const same = { id: focused?.id, href: focused?.getAttribute("href"), state: focused?.dataset?.state };
   const at = focused?.selectionStart;
-  byId("view").replaceChildren(...(name ? showDatabase(list, series) : showDatabases(list)).flat());
+  byId("view").replaceChildren(...(name ? showDatabase(list) : showDatabases(list)).flat());
   if (focused?.isConnected) return;
   const again = [...byId("view").querySelectorAll("a, button, input")].find((e) => (same.id ? e.id === same.id
     : same.href ? e.getAttribute("href") === same.href : same.state != null && e.dataset.state === same.state));
@@ -355,9 +463,17 @@ function draw(list, name) {
   if (at != null) again?.setSelectionRange?.(at, at);
 }
 
+// isSelected reports whether text of the view is selected. A new drawing would lose the selection.
+const isSelected = () => !getSelection().isCollapsed && getSelection().containsNode(byId("view"), true);
+
 // refresh reads what the address names, and draws it. What fails is a notice, and what was read before stays.
 async function refresh() {
   clearTimeout(timer);
+  if (isSelected()) {
+    byId("read").textContent = "Waits while text is selected";
+    timer = setTimeout(refresh, 1e3);
+    return;
+  }
   const mine = visit, [, namespace, name] = location.hash.startsWith("#/") ? location.hash.split("/") : [];
   const path = "api/databases" + (name ? `/${namespace}/${name}` : "");
   const notices = [];
@@ -396,7 +512,7 @@ function showAddress() {
   byId("back").hidden = !name;
   document.title = `${name ? visible(`${namespace}/${name}`) : "Databases"} – rds-autopilot`;
   visit++;
-  shown = "", series = undefined, seriesAt = 0;
+  shown = "", plotted = "", series = undefined, seriesAt = 0;
   byId("view").replaceChildren(el("p", { class: "quiet" }, "Reading …"));
   if (visit > 1) byId("title").focus();
   refresh();

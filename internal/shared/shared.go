@@ -12,12 +12,10 @@ import (
 )
 
 // Reads reads values by key, and never reads a key twice at a time. Each caller says how new its answer must be.
-// Answers never go back in time. The exported fields must be set before the first call. Reads is safe for concurrent
-// use.
+// Answers never go back in time. Set the exported fields before the first call. Reads is safe for concurrent use.
 type Reads[K comparable, V any] struct {
-	// Read reads the value of a key, and returns the time as of which it is true, which is notBefore or later. No
-	// caller's context ends ctx, because others may wait for the value too, so Read must limit its time by itself.
-	// A panic of Read becomes its error.
+	// Read reads the value of a key, and returns the time as of which it is true, which is notBefore or later. No caller's
+	// context ends ctx, because others may wait too, so Read must limit its time. A panic of Read becomes its error.
 	Read func(ctx context.Context, key K, notBefore time.Time) (V, time.Time, error)
 	// Now is the clock of notBefore, Rest and Keep.
 	Now func() time.Time
@@ -133,12 +131,19 @@ func (e *entry[V]) ready(notBefore, now time.Time) *read[V] {
 	return nil
 }
 
-// run reads a value after the rest of the read before it.
+// run reads a value after the rest of the read before it. A panic on its goroutine would end the process.
 func (r *Reads[K, V]) run(ctx context.Context, key K, notBefore time.Time, e *entry[V], x *read[V], rest time.Duration) {
 	defer close(x.done)
 	time.Sleep(rest)
 	start := r.Now()
-	x.Value.Value, x.AsOf, x.err = r.safely(ctx, key, notBefore)
+	func() {
+		defer func() {
+			if p := recover(); p != nil {
+				x.err = fmt.Errorf("panic: %T", p) // not its text, which may contain what a stranger has sent
+			}
+		}()
+		x.Value.Value, x.AsOf, x.err = r.Read(ctx, key, notBefore)
+	}()
 	end := r.Now()
 	x.Took = end.Sub(start)
 	r.mu.Lock()
@@ -153,17 +158,6 @@ func (r *Reads[K, V]) run(ctx context.Context, key K, notBefore time.Time, e *en
 		e.failed = x
 	}
 	r.forget()
-}
-
-// safely returns a panic as an error. Read runs on a goroutine of its own, so a panic would otherwise end the process.
-// The text of a panic is not kept, because it may contain what a stranger has sent.
-func (r *Reads[K, V]) safely(ctx context.Context, key K, notBefore time.Time) (value V, asOf time.Time, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %T", p)
-		}
-	}()
-	return r.Read(ctx, key, notBefore)
 }
 
 // forget removes errors after their rest, and values that were not used for Keep. The caller holds r.mu.

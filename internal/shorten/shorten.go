@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package shorten shortens texts that others have written: the API server, admission webhooks, the cloud, senders of
-// messages. It knows no other package.
+// Package shorten shortens texts that others have written: the API server, admission webhooks, the cloud, senders.
 package shorten
 
 import "strings"

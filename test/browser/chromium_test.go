@@ -150,8 +150,9 @@ func (b *tab) saveScreenshot(name string) {
 	}
 }
 
-// setSize sets the size of the visible part in CSS pixels.
-func (b *tab) setSize(width, height int64) {
+// show shows a database with its plots.
+func (b *tab) show(address, database string) {
 	b.t.Helper()
-	b.do(chromedp.EmulateViewport(width, height))
+	title := fmt.Sprintf(`//h1[.=%q]`, database)
+	b.do(chromedp.Navigate(address+"/#/"+database), chromedp.WaitVisible(title), chromedp.WaitVisible(`svg.plot`))
 }

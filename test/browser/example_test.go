@@ -34,33 +34,28 @@ func ordersCPU(at time.Time) float64 {
 	return used
 }
 
-// growth is a growth of orders: how long before noon its alarm came, and the sizes.
+// growth is a growth of a volume: how long before noon its alarm came, the sizes, and the used part in percent.
 type growth struct {
 	age          time.Duration
 	fromGB, toGB int
 	percent      float64
 }
 
-// ordersGrowths returns the growths in the order of time.
-func ordersGrowths() (all []growth) {
-	size := 100
-	for age := 14 * 24 * time.Hour; age > 0; age -= 5 * time.Minute {
-		percent := 100 * ordersUsedGB(noon().Add(-age)) / float64(size)
-		if percent >= float64(autopilot.Threshold(size, 90)) {
-			all = append(all, growth{age, size, size + 10, percent})
-			size += 10
-		}
-	}
-	return all
+// ordersGrowths returns the growths of orders, the newest first. At these times, its used space reaches the threshold.
+func ordersGrowths() []growth {
+	return []growth{{2935 * time.Minute, 110, 120, 86.0}, {8865 * time.Minute, 100, 110, 85.0}}
 }
 
-// ordersMeasured returns what Cloud Eye has measured of orders.
-func ordersMeasured(period time.Duration, since time.Time) (autopilot.Past, error) {
+// measured returns what Cloud Eye has measured of orders. Of young, it has only the last hour, with a growth in it.
+func measured(name string, period time.Duration, since time.Time) (autopilot.Past, error) {
 	past := autopilot.Past{Percent: map[v1alpha1.Metric][]autopilot.Point{}}
 	growths := ordersGrowths()
+	if name == "young" {
+		since, growths = noon().Add(-70*time.Minute), []growth{{age: 18 * time.Minute, fromGB: 110, toGB: 120}}
+	}
 	for at := since.Truncate(period).Add(period); at.Before(noon()); at = at.Add(period) {
-		size := growths[0].fromGB
-		for _, g := range growths {
+		size := growths[len(growths)-1].fromGB
+		for _, g := range slices.Backward(growths) {
 			if !at.Before(noon().Add(6*time.Minute - g.age)) {
 				size = g.toGB
 			}
@@ -75,31 +70,34 @@ func ordersMeasured(period time.Duration, since time.Time) (autopilot.Past, erro
 
 // addOrders adds a database with a history: a new flavor and growths.
 func (f *fleet) addOrders() {
-	resized := noon().Add(-ordersResized)
-	changes := []object{change("Flavor", ordersFrom, ordersTo, "cpu", "91.2", ordersResized)}
-	decisions := []object{decision("cpu", "ChangeFlavor", "AlarmInForce", fmt.Sprintf(
-		"Flavor %s (2 vCPUs, 8 GB) → %s (4 vCPUs, 16 GB): %.1f %% CPU used, alarm at 90 %%", ordersFrom, ordersTo,
-		ordersCPU(resized.Add(-5*time.Minute))), ordersResized+4*time.Minute)}
-	size := 0
+	var changes, decisions []object
 	for _, g := range ordersGrowths() {
 		from, to := fmt.Sprint(g.fromGB), fmt.Sprint(g.toGB)
 		changes = append(changes, change("Volume", from, to, "storage", fmt.Sprintf("%.1f", g.percent), g.age-6*time.Minute))
 		decisions = append(decisions, decision("storage", "GrowVolume", "AlarmInForce",
 			fmt.Sprintf("Storage %s → %s GB: %.1f %% used, alarm at %d %%", from, to, g.percent, autopilot.Threshold(g.fromGB, 90)),
 			g.age-2*time.Minute))
-		size = g.toGB
 	}
-	slices.Reverse(changes)
-	slices.Reverse(decisions)
-	measured := 100 * ordersUsedGB(noon().Add(-11*time.Minute)) / float64(size)
-	f.add("shop", "orders", ordersTo, size, 500, measured, object{"changes": changes, "decisions": decisions})
+	changes = append(changes, change("Flavor", ordersFrom, ordersTo, "cpu", "91.2", ordersResized))
+	decisions = append(decisions, decision("cpu", "ChangeFlavor", "AlarmInForce", fmt.Sprintf("Flavor %s (2 vCPUs, 8 GB) → %s "+
+		"(4 vCPUs, 16 GB): 91.2 %% CPU used, alarm at 90 %%", ordersFrom, ordersTo), ordersResized+4*time.Minute))
+	f.add("shop", "orders", ordersTo, 120, 500, 100*ordersUsedGB(noon().Add(-11*time.Minute))/120,
+		object{"changes": changes, "decisions": decisions})
 }
 
 // exampleFleet returns a fleet in which the states occur, with n databases.
 func exampleFleet(t *testing.T, n int) *fleet {
 	t.Helper()
-	f := &fleet{t: t, past: ordersMeasured}
+	f := &fleet{t: t, past: measured}
 	f.addOrders()
+	f.add("shop", "young", "rds.pg.n1.large.4", 120, 500, 82.6, object{
+		"changes": []object{change("Volume", "110", "120", "storage", "90.1", 12*time.Minute)},
+	})
+	f.add("tenant-a", "queue", "rds.pg.n1.large.4", 90, 500, 88.5, object{}) // over its threshold
+	f.add("tenant-b", "copy", "rds.pg.n1.large.4", 120, 500, 50, object{
+		"conditions": []object{condition("Armed", "False", "InstanceClaimed", "shop/orders manages this instance: its alarm rules "+
+			"autopilot_shop_orders_0a1b2c3d_* watch it. Turn one of the two off, or delete the rules if that cluster is gone", time.Hour)},
+	})
 	f.add("shop", "carts", "rds.pg.n1.large.4", 60, 500, 84, object{
 		"alarms":  alarmOf("storage", 83, 4*time.Minute),
 		"changes": []object{change("Volume", "60", "70", "storage", "84.0", 0)},
@@ -112,11 +110,12 @@ func exampleFleet(t *testing.T, n int) *fleet {
 			"Next check at 12:25 UTC", 4*time.Minute)},
 		"changes": []object{change("Flavor", "rds.pg.n1.xlarge.4.ha", "rds.pg.n1.2xlarge.4.ha", "cpu", "93.5", 35*time.Minute)},
 	})
-	armed := condition("Armed", "True", "Armed", "3 alarm rules exist", 72*time.Hour)
+	armed := condition("Armed", "True", "AlarmsInPlace", "3 alarm rules exist", 72*time.Hour)
 	f.add("billing", "ledger", "rds.pg.n1.xlarge.4", 500, 500, 91.5, object{
 		"conditions": []object{armed, condition("Limited", "True", "CapReached",
 			"Storage is at its limit: 500 GB (spec.storage.maxGB). Raise maxGB or free space", time.Hour)},
-		"changes": []object{change("Volume", "490", "500", "storage", "90.2", 26*time.Hour)},
+		"changes": []object{change("Volume", "490", "500", "storage", "90.2", 26*time.Hour),
+			change("Volume", "480", "490", "storage", "90.4", 28*time.Hour)},
 	})
 	f.add("search", "index", "rds.mysql.n1.large.4", 200, 1000, 41, object{
 		"conditions": []object{condition("Armed", "False", "SubscriptionPending", "The topic's subscription is not confirmed "+

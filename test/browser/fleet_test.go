@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"net/http/httptest"
 	"strings"
 	"sync"
@@ -26,7 +27,7 @@ type fleet struct {
 	mu  sync.Mutex
 	all []*v1alpha1.RdsAutopilot
 	// past returns what Cloud Eye has measured.
-	past func(period time.Duration, since time.Time) (autopilot.Past, error)
+	past func(name string, period time.Duration, since time.Time) (autopilot.Past, error)
 }
 
 // object is an object of JSON: the page's script sees no types.
@@ -46,7 +47,7 @@ func (f *fleet) add(namespace, name, flavor string, gb, maxGB int, usedPercent f
 			"id": "0c2b7f2e9d5f4a1c8e6b3a7d5c1f9e02in01", "status": "ACTIVE", "volumeGB": gb, "flavor": flavor,
 			"vcpus": 4, "memoryGB": 16,
 		},
-		"conditions": []object{condition("Armed", "True", "Armed", "3 alarm rules exist", 72*time.Hour)},
+		"conditions": []object{condition("Armed", "True", "AlarmsInPlace", "3 alarm rules exist", 72*time.Hour)},
 		"alarms":     alarms,
 		"intake": object{"signals": []object{{
 			"metric": "storage", "alarmID": "al17storage", "state": "ok", "valuePercent": fmt.Sprintf("%.1f", usedPercent),
@@ -57,8 +58,13 @@ func (f *fleet) add(namespace, name, flavor string, gb, maxGB int, usedPercent f
 	maps.Copy(all, status)
 	f.addObject(object{
 		"metadata": object{"namespace": namespace, "name": name},
-		"spec":     object{"mode": "Auto", "storage": object{"maxGB": maxGB}},
-		"status":   all,
+		"spec": object{"mode": "Auto", "storage": object{"maxGB": maxGB, "stepGB": 10, "thresholdPercent": 90},
+			"flavor": object{
+				"cpu": object{"thresholdPercent": 90}, "memory": object{"thresholdPercent": 90}, "maxVCPUs": 16, "maxMemoryGB": 64,
+				"cooldownSeconds": 3600, "maxChangesPerDay": 2,
+				"window": object{"days": []string{"Sat", "Sun"}, "start": "01:00", "end": "05:00", "timeZone": "Europe/Berlin"},
+			}},
+		"status": all,
 	})
 }
 
@@ -119,19 +125,14 @@ func (f *fleet) databases() []*v1alpha1.RdsAutopilot {
 	return f.all
 }
 
-// replace gives the fleet the databases of another one, while the page is served.
-func (f *fleet) replace(other *fleet) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.all = other.all
-}
-
 func (f *fleet) HasSynced() bool { return true }
 func (f *fleet) Reachable() bool { return true }
 
+// EachAutopilot has no order, like the caches.
 func (f *fleet) EachAutopilot(each func(*v1alpha1.RdsAutopilot)) {
-	for _, a := range f.databases() {
-		each(a)
+	all := f.databases()
+	for _, i := range rand.Perm(len(all)) {
+		each(all[i])
 	}
 }
 
@@ -171,9 +172,9 @@ func serve(t *testing.T, f *fleet) (address, host string) {
 	t.Helper()
 	server := httptest.NewServer(page.New(page.Options{
 		Cache: f, Sweep: 5 * time.Minute, Recheck: 30 * time.Second, Version: "v0.1.0", Now: noon,
-		Past: func(_ context.Context, _ *v1alpha1.RdsAutopilot, period time.Duration,
+		Past: func(_ context.Context, a *v1alpha1.RdsAutopilot, period time.Duration,
 			since time.Time) (autopilot.Past, error) {
-			return f.past(period, since)
+			return f.past(a.Name, period, since)
 		},
 	}))
 	t.Cleanup(server.Close)

@@ -15,42 +15,30 @@ import (
 	"github.com/mcsps/rds-autopilot/autopilot"
 )
 
-// drawAgain reads and draws everything once more, and returns how many milliseconds that took until it was laid out.
-const drawAgain = `(async () => {
-	const begin = performance.now();
-	shown = "";
-	await refresh();
-	return document.body.offsetHeight && performance.now() - begin;
-})()`
-
 // The README has the pictures overview-light and database-dark of this test: make pictures.
 func TestPageWith400DatabasesInBothThemes(t *testing.T) {
 	t.Parallel()
 	address, host := serve(t, exampleFleet(t, 400))
 	for _, theme := range []string{"light", "dark"} {
 		b := open(t, theme, host)
-		b.setSize(1280, 900)
+		b.do(chromedp.EmulateViewport(1280, 900))
 		b.do(chromedp.Navigate(address+"/"), chromedp.WaitVisible(`tbody a`))
 		if n := eval[int](b, `document.querySelectorAll("tbody tr").length`); n != 400 {
 			t.Errorf("the page shows %d databases", n)
 		}
-		t.Logf("the %s theme: 400 databases are read and drawn in %.0f ms", theme, run(b,
-			chromedp.Evaluate[float64](drawAgain, chromedp.EvalAwaitPromise)))
 		b.checkAccessibility("overview " + theme)
 		b.saveScreenshot("overview-" + theme)
-		b.setSize(1280, 1160)
-		b.do(chromedp.Navigate(address+"/#/shop/orders"), chromedp.WaitVisible(`svg.plot`))
-		if got := b.text("main"); eval[int](b, `document.querySelectorAll("svg.plot").length`) != 6 ||
-			!strings.Contains(got, "A Flavor "+ordersFrom) || !strings.Contains(got, "size 120 GB") {
-			t.Errorf("the database has the text %s", got)
+		b.do(chromedp.EmulateViewport(1280, 1160))
+		for name, database := range map[string]string{"database": "shop/orders", "young": "shop/young"} {
+			b.show(address, database)
+			b.checkAccessibility(name + " " + theme)
+			b.saveScreenshot(name + "-" + theme)
 		}
-		b.checkAccessibility("database " + theme)
-		b.saveScreenshot("database-" + theme)
 		back := eval[string](b, `getComputedStyle(document.body).backgroundColor`)
 		if dark := back == "rgb(15, 19, 24)"; dark != (theme == "dark") {
 			t.Errorf("in the %s theme the background is %s", theme, back)
 		}
-		b.setSize(360, 800)
+		b.do(chromedp.EmulateViewport(360, 800))
 		for _, path := range []string{"/#/shop/orders", "/#/"} {
 			b.do(chromedp.Navigate(address+path), chromedp.WaitVisible(`tbody tr`))
 			if wide := eval[int](b, `document.documentElement.scrollWidth`); wide > 360 {
@@ -66,7 +54,7 @@ func TestHostileTextsAreOnlyText(t *testing.T) {
 	t.Parallel()
 	const hostile = `<img src=x onerror=alert(1)><script>alert(2)</script>"'&` + "\u202egnp\x00\x1b[31m\u2066"
 	long := hostile + strings.Repeat("x", 5_000) + "</td></table>"
-	f := &fleet{t: t, past: func(time.Duration, time.Time) (autopilot.Past, error) {
+	f := &fleet{t: t, past: func(string, time.Duration, time.Time) (autopilot.Past, error) {
 		return autopilot.Past{}, errors.New(hostile)
 	}}
 	decided := decision(hostile, hostile, hostile, long, time.Minute)
@@ -149,9 +137,35 @@ func TestFilterCountsAndKeyboard(t *testing.T) {
 		t.Errorf("Enter on the row leads to %q", got)
 	}
 	eval[bool](b, `(history.back(), true)`)
-	b.do(chromedp.WaitVisible(`tbody tr:not([hidden]) a`))
+	b.do(chromedp.WaitVisible(`tbody tr:not([hidden]) th a`))
 	if got := rows(); len(got) != 1 {
 		t.Errorf("on the way back the filter leaves %v", got)
+	}
+}
+
+func TestDetailsOfADatabase(t *testing.T) {
+	t.Parallel()
+	address, host := serve(t, exampleFleet(t, 40))
+	b := open(t, "light", host)
+	const text = `document.querySelector("main").innerText`
+	for _, tc := range []struct{ path, script, want string }{
+		{"shop/orders", `"plots: " + document.querySelectorAll("svg.plot").length`, "plots: 6"},
+		{"shop/orders", text, "A Flavor " + ordersFrom},
+		{"shop/young", `"plots: " + document.querySelectorAll("svg.plot").length`, "plots: 3"},
+		{"shop/young", `document.querySelector(".line.size").getAttribute("d")`, "M34 "}, // the left end
+		{"shop/young", text, "Since the first measurement, 65 min ago"},
+		{"shop/young", `sizes([[0, 80], [1, 87.5], [2, 90], [3, 97]], 100).join(" ")`, "0,80 1,90 2,90 3,100"},
+		{"shop/young", text, "steps of 10 GB, at most 500 GB"},
+		{"shop/young", text, "cooldown 60 min, at most 2 in 24 hours, only Sat, Sun 01:00–05:00 Europe/Berlin"},
+		{"tenant-a/queue", text, "Waiting\nfor 11 min\nOver the threshold, waiting for Cloud Eye's 5 values"},
+		{"billing/ledger", `document.querySelector(".letter").textContent`, "A–B"},
+		{"tenant-b/copy", `document.querySelector("dl a").hash`, "#/shop/orders"}, // who manages it
+		{"tenant-b/copy", `document.querySelector("td a").href`, "/docs/runbooks/reasons.md#instanceclaimed"},
+	} {
+		b.show(address, tc.path)
+		if got := eval[string](b, tc.script); !strings.Contains(got, tc.want) {
+			t.Errorf("%s: %s is %q, want %q", tc.path, tc.script, got, tc.want)
+		}
 	}
 }
 
@@ -163,20 +177,30 @@ func TestPageRefreshesAndKeepsWhatTheReaderDoes(t *testing.T) {
 	f := exampleFleet(t, 40)
 	address, host := serve(t, f)
 	b := open(t, "dark", host)
-	b.setSize(1000, 500)
-	b.do(chromedp.Navigate(address+"/"), chromedp.WaitVisible(`tbody a`))
+	b.do(chromedp.EmulateViewport(1000, 500))
 	refresh := func() string {
 		t.Helper()
 		return run(b, chromedp.Evaluate[string](tick, chromedp.EvalAwaitPromise))
 	}
+	b.show(address, "shop/orders")
+	eval[bool](b, `(window.kept = document.querySelector("table"), window.drawing = document.querySelector("svg.plot"), plotted = "", true)`)
+	refresh()
+	if !eval[bool](b, `kept.isConnected && !drawing.isConnected`) {
+		t.Error("new measurements draw more than the plots, or less")
+	}
+	b.do(chromedp.Navigate(address+"/#/"), chromedp.WaitVisible(`tbody th a`))
 	eval[bool](b, `(document.querySelector('a[href="#/shop/carts"]').focus(), scrollTo(0, 300), window.kept = document.querySelector("table"), true)`)
 	refresh()
 	if !eval[bool](b, `kept.isConnected`) {
 		t.Error("without news the table is drawn again")
 	}
-	after := exampleFleet(t, 40)
-	after.add("shop", "another", "rds.pg.n1.large.4", 70, 500, 50, object{})
-	f.replace(after)
+	f.add("shop", "another", "rds.pg.n1.large.4", 70, 500, 50, object{})
+	eval[bool](b, `(getSelection().selectAllChildren(kept), true)`)
+	refresh()
+	if !eval[bool](b, `kept.isConnected`) || b.text("#read") != "Waits while text is selected" {
+		t.Error("a selection of text is lost")
+	}
+	eval[bool](b, `(getSelection().removeAllRanges(), true)`)
 	if got := refresh(); !strings.Contains(got, "#/shop/carts") {
 		t.Errorf("the focus moved to %s", got)
 	}

@@ -4,6 +4,8 @@ package browser
 
 import (
 	"bufio"
+	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,38 +25,26 @@ func sandbox(t *testing.T) (address string) {
 	}
 	cmd := exec.Command(binary, "up")
 	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
 	cmd.Stderr = cmd.Stdout
-	if err := cmd.Start(); err != nil {
+	if err := errors.Join(err, cmd.Start()); err != nil {
 		t.Fatal(err)
 	}
-	found := make(chan string, 1)
-	ended := make(chan error, 1)
-	var output strings.Builder // read after the process has ended
-	go func() {
-		lines := bufio.NewScanner(stdout)
-		for lines.Scan() {
-			output.WriteString(lines.Text() + "\n")
-			if m := regexp.MustCompile(`Status page +(http://\S+)/`).FindStringSubmatch(lines.Text()); m != nil {
-				found <- m[1]
-			}
-		}
-		close(found)
-		ended <- cmd.Wait()
-	}()
+	var output strings.Builder
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(os.Interrupt) // fails only if the process has ended
-		if err := <-ended; err != nil || t.Failed() {
+		_, _ = io.Copy(&output, stdout)
+		if err := cmd.Wait(); err != nil || t.Failed() {
 			t.Errorf("the sandbox ended with %v\n%s", err, output.String())
 		}
 	})
-	address, ok := <-found
-	if !ok {
-		t.Fatal("the sandbox ended without printing the URL of its page")
+	for lines := bufio.NewScanner(stdout); lines.Scan(); { // the few lines after that one fit the pipe
+		output.WriteString(lines.Text() + "\n")
+		if m := regexp.MustCompile(`Status page +(http://\S+)/`).FindStringSubmatch(lines.Text()); m != nil {
+			return m[1]
+		}
 	}
-	return address
+	t.Fatal("the sandbox ended without printing the URL of its page")
+	return ""
 }
 
 func TestSandboxInABrowser(t *testing.T) {
@@ -67,7 +57,7 @@ func TestSandboxInABrowser(t *testing.T) {
 	b.do(chromedp.Navigate(address+"/"), chromedp.WaitVisible(`//button[contains(., "3 Armed")]`)) // without a reload
 
 	// The disk of orders fills up by itself. The alarm is at 30 of 40 GB.
-	b.setSize(1200, 900)
+	b.do(chromedp.EmulateViewport(1200, 900))
 	b.do(chromedp.Navigate(address+"/"), chromedp.WaitVisible(`//tbody//div[text()="Storage 40 → 50 GB"]`)) // without a reload
 	b.do(chromedp.Navigate(address+"/#/default/orders"), chromedp.WaitVisible(`svg.plot .letter`))
 	if got := b.text("main"); !strings.Contains(got, "Completed") || !strings.Contains(got, "% used, alarm at 75 %") {

@@ -58,8 +58,9 @@ func TestAlarmsAreCreatedMovedAndRemovedWithTheRds(t *testing.T) {
 			own, ours := f.waitArmed("default", "own"), f.waitArmed("default", "ours")
 			for _, a := range []*v1alpha1.RdsAutopilot{own, ours} {
 				f.delete(f.rdss("default"), a.Name)
-				if left := f.waitOff(a.Name, "InstanceUnknown"); left.UID != a.UID {
-					t.Errorf("the RdsAutopilot %s was replaced", a.Name)
+				left := f.waitOff(a.Name, "InstanceUnknown")
+				if says := armedCondition(left).Message; left.UID != a.UID || !strings.Contains(says, "Delete this RdsAutopilot, or make") {
+					t.Errorf("the RdsAutopilot %s was replaced, or says %q", a.Name, says)
 				}
 			}
 			f.createRds("default", "own", rdsSpec(in, nil), in.ID)

@@ -157,10 +157,22 @@ func TestFullDatabaseIsGrownAsSoonAsItsClaimIsDecided(t *testing.T) {
 				f.waitUntil("its condition is set", func() bool {
 					return armedCondition(f.autopilot("default", "db")).Reason == reason
 				})
+				if reason == "QuotaExceeded" { // no rule says who manages it, so the smaller name does
+					f.createAutopilot("default", "second", `{"apply":"Cloud","instanceID":"`+id+`","storage":{"stepGB":100}}`)
+					a := f.waitNotArmed("default", "second", "InstanceClaimed")
+					if text := armedCondition(a).Message; !strings.HasPrefix(text, "default/db manages") {
+						t.Errorf("the message is %q", text)
+					}
+				}
 				began := time.Now()
 				f.waitUntil("it has grown", func() bool { in, _ := f.sim.Instance(id); return in.VolumeGB == 110 })
 				if took := time.Since(began); took > 40*time.Minute {
 					t.Errorf("it took %v", took)
+				}
+				time.Sleep(time.Hour)
+				// The second one says so once in its condition, and once in its decision.
+				if in, _ := f.sim.Instance(id); in.VolumeGB != 110 || len(f.events("default", "second", "InstanceClaimed")) > 2 {
+					t.Errorf("%d GB an hour later, events %+v", in.VolumeGB, f.events("default", "second", "InstanceClaimed"))
 				}
 			})
 		})

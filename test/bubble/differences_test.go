@@ -42,7 +42,7 @@ var reports = map[string]report{
 	"metric-percent":      {warnings: []string{"RuleSilent"}, noFlavor: true},
 	"instance-primary":    {noFlavor: true}, // the data of the instance has no CPU of the primary
 	"metric-delay":        {warnings: []string{"NoData"}, noChange: true},
-	"datapoint-utc":       {warnings: []string{"NoData"}, noChange: true}, // each value is dated ahead
+	"datapoint-utc":       {warnings: []string{"NoData"}, noFlavor: true}, // each value is dated ahead, except that of the message
 }
 
 // If the real cloud differs from its manuals in one point, a full database still grows within one sweep, or the service

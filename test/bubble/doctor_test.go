@@ -5,7 +5,6 @@ package bubble
 import (
 	"context"
 	"errors"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -14,9 +13,11 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/client-go/rest"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/mcsps/rds-autopilot/internal/doctor"
+	"github.com/mcsps/rds-autopilot/k8s"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	"github.com/mcsps/rds-autopilot/test/level"
 	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
@@ -35,7 +36,6 @@ type rehearsal struct {
 	*fleet
 	service flags
 	free    string // id of that instance
-	refuses bool   // the user of doctor has no right
 	change  func(*doctor.Options)
 	stop    func()
 	lines   []doctor.Line
@@ -62,7 +62,7 @@ func (r *rehearsal) runDoctor(ctx context.Context) bool {
 	o := r.options(r.sim)
 	o.LeaseNamespace, o.System, o.CloudRate, o.Allowed = own, "kube-system", 1000, r.service.allowed
 	with := doctor.Options{
-		Options: o, Kube: r.reviewed(r.kube.Config()), Web: &http.Client{Transport: r.routes},
+		Options: o, Kube: r.kube.Config(), Web: &http.Client{Transport: r.routes},
 		Report: func(l doctor.Line) { r.lines = append(r.lines, l) },
 	}
 	if r.service.smn != nil {
@@ -73,19 +73,16 @@ func (r *rehearsal) runDoctor(ctx context.Context) bool {
 	return doctor.Run(ctx, with)
 }
 
-// reviewed refuses reviews of the own rights if r.refuses is set.
-func (r *rehearsal) reviewed(config *rest.Config) *rest.Config {
-	config = rest.CopyConfig(config)
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return roundTrip(func(req *http.Request) (*http.Response, error) {
-			if !r.refuses || !strings.HasSuffix(req.URL.Path, "/selfsubjectaccessreviews") {
-				return next.RoundTrip(req)
+// after calls f as soon as doctor has reported a step.
+func (r *rehearsal) after(step string, f func()) {
+	r.change = func(o *doctor.Options) {
+		report := o.Report
+		o.Report = func(l doctor.Line) {
+			if report(l); l.Step == step {
+				f()
 			}
-			return &http.Response{StatusCode: http.StatusCreated, Request: req, Header: http.Header{"Content-Type": {"application/json"}},
-				Body: io.NopCloser(strings.NewReader(`{"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1","status":{"allowed":false}}`))}, nil
-		})
-	})
-	return config
+		}
+	}
 }
 
 func (r *rehearsal) output() string {
@@ -118,7 +115,7 @@ func TestDoctorRehearsesAnAlarmAndLeavesNothing(t *testing.T) {
 		if !r.run(t.Context()) {
 			t.Errorf("doctor fails:\n%s", r.output())
 		}
-		want := []string{"kubernetes", "rights", "login", "hosts", "url", "lists", "quota", "leftover", "instance", "created", "armed", "topic", "alarm", "decision", "removed"}
+		want := []string{"kubernetes", "login", "hosts", "url", "lists", "quota", "leftover", "instance", "created", "armed", "topic", "alarm", "decision", "removed"}
 		var steps []string
 		for _, l := range r.lines {
 			if steps = append(steps, l.Step); l.State != doctor.OK || l.Do != "" {
@@ -159,14 +156,7 @@ func TestDoctorRemovesItsObjectWhenItIsInterruptedAtAnyStep(t *testing.T) {
 			level.InBubble(t, func(t *testing.T) {
 				r := newRehearsal(t)
 				ctx, interrupt := context.WithCancel(t.Context())
-				r.change = func(o *doctor.Options) {
-					report := o.Report
-					o.Report = func(l doctor.Line) {
-						if report(l); l.Step == step {
-							interrupt()
-						}
-					}
-				}
+				r.after(step, interrupt)
 				if r.run(ctx) {
 					t.Error("an interrupted run succeeds")
 				}
@@ -196,14 +186,29 @@ func TestDoctorSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 				o.Env = func(key string) string { return map[string]string{"OS_PASSWORD": "wrong"}[key] + was(key) }
 			}
 		}, "login", "refused the credentials", "Check user, password"},
-		"missing right to read":   {forbid("ListAlarms"), "lists", "ListRules: 403", "the right ces:alarms:list"},
-		"missing right to create": {forbid("CreateAlarm"), "armed", "CreateRule: 403", "the right ces:alarms:create"},
+		"missing right to read":           {forbid("ListAlarms"), "lists", "ListRules: 403", "the right ces:alarms:list"},
+		"missing right to create":         {forbid("CreateAlarm"), "armed", "CreateRule: 403", "the right ces:alarms:create"},
+		"missing right to create a topic": {forbid("CreateTopic"), "armed", "CreateTopic: 403", "the right smn:topic:create"},
+		"the object disappears": {func(r *rehearsal) {
+			r.sim.Configure(func(s *simcloud.Settings) { s.NoPublishByCloudEye = true })
+			r.after("topic", func() { r.delete(r.raps(own), doctor.Name) })
+		}, "alarm", "Cannot read the RdsAutopilot any more", "Somebody has deleted it"},
+		"a rule cannot be read": {func(r *rehearsal) {
+			r.sim.Configure(func(s *simcloud.Settings) { s.NoPublishByCloudEye = true })
+			r.after("topic", func() { forbid("ShowAlarm")(r) })
+		}, "alarm", "a rule cannot be read: ces GetRule: 403", "the right ces:alarms:get"},
+		"the ConfigMap disappears": {func(r *rehearsal) {
+			r.after("armed", func() {
+				client, err := kubernetes.NewForConfig(r.kube.Config())
+				r.must(err)
+				r.must(client.CoreV1().ConfigMaps(own).Delete(r.t.Context(), k8s.TopicConfigMap, metav1.DeleteOptions{}))
+			})
+		}, "topic", "Somebody has deleted the ConfigMap rds-autopilot-topic", "The leader writes it again"},
 		"no CRD": {func(r *rehearsal) {
 			kube, err := simkube.New(simkube.Options{CRDs: crds[:1], Seed: "x"})
 			r.must(err)
 			r.change = func(o *doctor.Options) { o.Kube = kube.Config() }
 		}, "kubernetes", "rdsautopilots.autopilot.otc.mcsps.de is not installed", "kubectl apply -f deploy/crds"},
-		"no right in Kubernetes": {func(r *rehearsal) { r.refuses = true }, "rights", "create events", "RBAC"},
 		"quota of rules": {func(r *rehearsal) {
 			r.sim.Configure(func(s *simcloud.Settings) { s.RuleQuota = 3 })
 		}, "quota", "3 of 3", "higher quota"},

@@ -388,7 +388,7 @@ func (d *database) judgeBusy(in simcloud.Instance) {
 	for _, code := range d.w.siblings(in) {
 		f := d.w.flavors[code]
 		until, isSoldOut := d.w.soldOut.Load(code)
-		isLarger := f.Family() == d.w.flavors[in.Flavor].Family() && hasMore(f, in, cpuMay, memoryMay)
+		isLarger := flavors.Family(f.Code) == flavors.Family(in.Flavor) && hasMore(f, in, cpuMay, memoryMay)
 		if len(all) >= int(needs/tick) && (cpu || memory) && isLarger && (!isSoldOut || time.Since(until.(time.Time)) > needs) && d.isWithinCaps(s, f) {
 			d.reported["busy"] = true
 			d.w.violation(d.name, "busy for %v, CPU %t, memory %t, and nothing prevents the change from %s to %s", needs, cpu, memory, in.Flavor, code)
@@ -765,7 +765,7 @@ func (d *database) isAtFlavorCaps(in simcloud.Instance) bool {
 	for _, f := range d.w.flavors {
 		if f.Engine == has.Engine && f.Mode == has.Mode && hasMore(f, in, cpu, memory) {
 			isWithin := d.isWithinCaps(s, f)
-			fits, above = fits || isWithin, above || !isWithin && f.Family() == has.Family()
+			fits, above = fits || isWithin, above || !isWithin && flavors.Family(f.Code) == flavors.Family(has.Code)
 		}
 	}
 	return above && !fits

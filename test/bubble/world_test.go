@@ -332,7 +332,7 @@ func (f *fleet) env() func(string) string {
 // personClient returns a client with the tenant's credentials, such as a person at the console uses.
 func (f *fleet) personClient() *otc.Cloud {
 	f.t.Helper()
-	c, err := otc.Connect(f.t.Context(), otc.Options{Env: f.env(), Rate: 1000, Transport: f.sim})
+	c, err := otc.Connect(f.t.Context(), otc.Options{Env: f.env(), Rate: 1000, Transport: f.sim, Log: zap.NewNop(), Now: time.Now})
 	f.must(err)
 	return c
 }

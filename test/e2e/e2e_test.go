@@ -13,7 +13,6 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/mcsps/rds-autopilot/autopilot/change"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	"github.com/mcsps/rds-autopilot/test/apiserver"
 	"github.com/mcsps/rds-autopilot/test/level"
@@ -78,7 +77,7 @@ func TestSignedAlarmsGrowDatabases(t *testing.T) {
 		{memory, v1alpha1.KindFlavor, v1alpha1.MetricMemory, "rds.pg.n1.large.4", "rds.pg.n1.xlarge.4", 100, "rds.pg.n1.xlarge.4"},
 	} {
 		a, err := tc.db.WaitAutopilot(ctx, "the change is completed and the alarm is over", func(a *v1alpha1.RdsAutopilot) bool {
-			return len(a.Status.Changes) > 0 && !change.AnyPending(a.Status.Changes) && state(a, tc.metric) == v1alpha1.StateOK
+			return len(a.Status.Changes) > 0 && a.Status.Changes[0].State == v1alpha1.StateCompleted && state(a, tc.metric) == v1alpha1.StateOK
 		})
 		if err != nil {
 			t.Fatal(err)

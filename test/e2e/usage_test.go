@@ -23,7 +23,7 @@ func resetPeak(b *testing.B, pid int) {
 }
 
 // memoryMiB returns a value of /proc/PID/status, which is in KiB there (proc_pid_status(5)).
-func memoryMiB(b *testing.B, pid int, name string) float64 {
+func memoryMiB(b testing.TB, pid int, name string) float64 {
 	b.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

@@ -28,7 +28,7 @@ func mutants() map[string]mutant {
 	const list, table, follow, loop, page = "autopilot/change/list.go", "autopilot/change/table.go", "autopilot/record/follow.go", "test/explore/steps_test.go", "test/explore/world_test.go"
 	const version = "read.version != d.rap.version {\n\t\treturn false"
 	return map[string]mutant{
-		"a lost request counts for nothing":              {"flavor, the cloud", list, "LastSign(ch), IsOurs(ch) &&", "LastSign(ch), IsOurs(ch) && ch.State != v1alpha1.StateLost &&"},
+		"a lost request counts for nothing":              {"flavor, the cloud", list, "ok = IsOurs(ch) &&", "ok = IsOurs(ch) && ch.State != v1alpha1.StateLost &&"},
 		"the list keeps the newest 8":                    {"budget of 9", list, "is = ch.Kind == v1alpha1.KindFlavor && now.Sub(at) < DaySpan || is", "_ = at"},
 		"entries of others take the place of ours":       {"others", list, "case !IsOurs(ch):", "case count[group{string(ch.Kind), \"others\"}] >= keptOthers, !IsOurs(ch):"},
 		"Replaced is recorded as Reverted":               {"flavor, an operator", table, "replaced, func(ch v1alpha1.Change, s Seen) bool { return isReset", "reverted, func(ch v1alpha1.Change, s Seen) bool { return isReset"},
@@ -42,7 +42,7 @@ func mutants() map[string]mutant {
 		"what is completed is another writer's":          {"volume, the cloud", follow, "slices.ContainsFunc(f.Ended, isOurs) ||", ""},
 		"no last look before the request":                {"volume, the cloud", loop, "; isChanged {", "; false && isChanged {"},
 		"a write without the version that was read":      {"flavor, the cloud", page, version, "false && " + version},
-		"a refused attempt hides the lost one before it": {"flavor, the cloud", list, "return x.To == ch.To && mayHaveBegun(x)", "return x.To == ch.To"},
+		"a refused attempt hides the lost one before it": {"flavor, the cloud", "autopilot/seen.go", "x.To == ch.To && x.State != v1alpha1.StateRefused && x.State != v1alpha1.StateWithdrawn", "x.To == ch.To"},
 		"a lost flavor counts only once it is ACTIVE":    {"flavor, the cloud", "autopilot/seen.go", "(c.Instance.Status == StatusActive || !change.IsPending(ch))", "c.Instance.Status == StatusActive"},
 		"off forgets that the database is read-only":     {"volume, the cloud", follow, "s.OverThresholdSince = nil, nil, nil", "s.ReadOnly = nil, nil, nil"},
 	}

@@ -245,11 +245,11 @@ func (w *world) read(i int, c *autopilot.Case, f autopilot.Fact) {
 	case autopilot.FactUsedSpace:
 		c.SetEvidence(v1alpha1.MetricStorage, map[series]autopilot.Evidence{
 			valid: {Time: d.measuredTime, UsedGB: d.measured.usedGB}, invalid: {Time: d.measuredTime},
-		}[d.series], nil)
+		}[d.series])
 	case autopilot.FactUsage: // the reader drops what is over 100 %
 		c.SetEvidence(v1alpha1.MetricCPU, map[series]autopilot.Evidence{
 			valid: {Time: d.measuredTime, Percent: map[bool]float64{false: 20, true: 99}[d.measured.isBusy]},
-		}[d.series], nil)
+		}[d.series])
 	case autopilot.FactCatalogue:
 		c.Catalogue = sold()
 	case autopilot.FactPlace:
@@ -301,8 +301,8 @@ func (w *world) finish(d *database, p prepared, end string) {
 	}
 	x := attempt{kind: a.Attempt.Kind, to: a.Attempt.To, at: a.Attempt.RequestTime.Time, first: a.Attempt.RequestTime.Time,
 		evidence: a.Attempt.EvidenceTime.Time, generation: a.Attempt.Generation}
-	if a.Before != nil {
-		x.first = d.firstAttempt(*a.Before)
+	if a.Before.State != "" {
+		x.first = d.firstAttempt(a.Before)
 	}
 	w.send(d, p.c, a, x, end)
 }

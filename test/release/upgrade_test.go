@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -14,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/mcsps/rds-autopilot/autopilot/change"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
 	"github.com/mcsps/rds-autopilot/test/world"
@@ -53,14 +53,28 @@ func (r *release) removeDefinition() {
 	})
 }
 
-// TestInstallUpgradeOffUninstall runs the whole life of a release, with the binary under the rights of the chart. It is also the
-// smoke test of make test-versions.
+// withoutTag is the chart to upgrade from for as long as no version is tagged.
+const withoutTag = "e901394c496d9fee7122a84c30c9525f76688f3c"
+
+// olderChart returns the folder with the chart of the newest tag before this version.
+func olderChart(t *testing.T) string {
+	t.Helper()
+	ref, dir := withoutTag, t.TempDir()
+	if tags := strings.Fields(run(t, command(t, nil, "git", "tag", "--no-contains", "HEAD", "--sort=-v:refname", "--list", "v*"))); len(tags) > 0 {
+		ref = tags[0]
+	}
+	run(t, command(t, nil, "bash", "-eo", "pipefail", "-c", "git archive "+ref+" deploy/chart | tar -x -C "+dir))
+	return dir + "/deploy/chart"
+}
+
+// TestInstallUpgradeOffUninstall runs the whole life of a release, from an older chart on, with the binary under the rights of the
+// chart. It is also the smoke test of make test-versions.
 func TestInstallUpgradeOffUninstall(t *testing.T) {
 	r := newRelease(t, startWorld(t))
 	w := r.w
 	r.removeDefinition()
 
-	r.helm("install", releaseName, "deploy/chart", "--values", r.values)
+	r.helm("install", releaseName, olderChart(t), "--values", r.values)
 	byHand := database(t, w, "shop", "by-hand", false)
 	waitUntil(t, "the definition is served", func(context.Context) (bool, error) {
 		err := byHand.CreateAutopilot(world.Within(t), `{"mode":"Recommend"}`)
@@ -82,7 +96,7 @@ func TestInstallUpgradeOffUninstall(t *testing.T) {
 		t.Fatal(err)
 	}
 	grown, err := asked.WaitAutopilot(world.Within(t), "the growth is completed", func(a *v1alpha1.RdsAutopilot) bool {
-		return len(a.Status.Changes) > 0 && !change.AnyPending(a.Status.Changes)
+		return len(a.Status.Changes) > 0 && a.Status.Changes[0].State == v1alpha1.StateCompleted
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -95,6 +109,11 @@ func TestInstallUpgradeOffUninstall(t *testing.T) {
 	}
 	if n := len(cloudObjects(w)); n != 8 {
 		t.Errorf("after the upgrade %d things are in the cloud: %q", n, cloudObjects(w))
+	}
+
+	another := command(t, r.helmEnv(), tool(t, "helm"), "install", "another", "deploy/chart", "--namespace", releaseName, "--values", r.values)
+	if out, err := another.CombinedOutput(); err == nil || !strings.Contains(string(out), `PodDisruptionBudget "rds-autopilot"`) {
+		t.Errorf("a second release in the namespace: %v, %s", err, out)
 	}
 
 	r.helm("upgrade", releaseName, "deploy/chart", "--values", r.values, "--set-string", "mode=Off")

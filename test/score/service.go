@@ -108,6 +108,6 @@ func (s *service) read(c *autopilot.Case, f autopilot.Fact, e autopilot.Evidence
 		c.Alarms = []autopilot.Alarm{c.Alarms[0]}
 		c.Alarms[0].State, c.Alarms[0].StateTime = s.state, s.since
 	case autopilot.FactUsedSpace:
-		c.SetEvidence(v1alpha1.MetricStorage, e, nil)
+		c.SetEvidence(v1alpha1.MetricStorage, e)
 	}
 }

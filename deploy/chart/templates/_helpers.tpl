@@ -55,27 +55,6 @@ annotations:
 {{- end }}
 {{- end }}
 
-{{- /* Each template begins with this, because Helm may render any of them first. Helm removes a value that is null, such as
-"flags:" with only comments below it. Here, a section that is missing gets its defaults. Objects that Kubernetes defines stay
-away: a null there means that the user does not want the default. */}}
-{{- define "rds-autopilot.prepare" -}}
-{{- include "rds-autopilot.fill" (dict "values" .Values "defaults" (.Files.Get "files/defaults.yaml" | fromYaml)) }}
-{{- $_ := set .Values "systemNamespace" (.Values.systemNamespace | default "kube-system") }}
-{{- end }}
-
-{{- define "rds-autopilot.fill" -}}
-{{- range $name, $default := .defaults }}
-{{- if and (kindIs "map" $default) (not (has $name (list "podSecurityContext" "resources" "labels"))) }}
-{{- if not (index $.values $name) }}
-{{- $_ := set $.values $name $default }}
-{{- end }}
-{{- if kindIs "map" (index $.values $name) }}
-{{- include "rds-autopilot.fill" (dict "values" (index $.values $name) "defaults" $default) }}
-{{- end }}
-{{- end }}
-{{- end }}
-{{- end }}
-
 {{- define "rds-autopilot.serviceAccount" -}}
 {{- if .Values.serviceAccount.create }}
 {{- .Values.serviceAccount.name | default (include "rds-autopilot.fullname" .) }}

@@ -50,6 +50,15 @@
     if (/auto|scroll/.test(style.overflowX) && el.scrollWidth > el.clientWidth && el.tabIndex < 0) report(el, "no key scrolls this");
   }
 
+  const words = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), range = document.createRange();
+  while (words.nextNode()) {
+    for (const m of words.currentNode.data.matchAll(/(?<!\S)[A-Za-z]{2,24}(?!\S)/g)) {
+      range.setStart(words.currentNode, m.index);
+      range.setEnd(words.currentNode, m.index + m[0].length);
+      if (new Set([...range.getClientRects()].filter((r) => r.right > 0).map((r) => r.top)).size > 1) report(words.currentNode.parentElement, `the word ${m[0]} breaks`);
+    }
+  }
+
   const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
   const rgba = (color) => {
     canvas.clearRect(0, 0, 1, 1);

@@ -18,7 +18,7 @@ type SeriesFault struct {
 	// Value replaces a value, with 1e300, -5, null, or "NaN" with its quotes. If it is no JSON, such as NaN without
 	// quotes, the whole reply of a batch is malformed. Such a Value must not contain quotes.
 	Value string
-	// AboveVolume replaces the used space, in GB or percent, by 1.1 times the volume's size. Other metrics keep their
+	// AboveVolume replaces the used space, in GB or percent, by 1.2 times the volume's size. Other metrics keep their
 	// values.
 	AboveVolume bool
 	// Future is added to a timestamp.
@@ -59,7 +59,7 @@ func (f SeriesFault) value(s *series) (v any, replaces bool) {
 		return bareMark + f.Value, true
 	case f.AboveVolume && (s.name == "rds039_disk_util" || s.name == "rds048_disk_used_size"):
 		size := float64(s.in.VolumeGB)
-		return s.value(sample{usedGB: 1.1 * size, totalGB: size}), true
+		return s.value(sample{usedGB: 1.2 * size, totalGB: size}), true
 	}
 	return nil, false
 }

@@ -68,7 +68,7 @@ type Claim struct {
 	Holds   bool   // this object does: the list has a rule of its own, and it has precedence
 	By      string // another object does, as NAMESPACE/NAME; empty if there is none
 	Cluster string // of that object, if it is in another one
-	Rules   string // the names of its rules, with * in place of the metric
+	Rule    string // the name and id of its rule that was found; empty if it only names the instance
 }
 
 // Errors of arming. They decide the reason of the condition Armed, and when arming is tried again.

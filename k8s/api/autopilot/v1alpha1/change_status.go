@@ -92,6 +92,10 @@ type Change struct {
 	// valuePercent is the measured value of the first metric in percent.
 	// +optional
 	ValuePercent string `json:"valuePercent,omitempty"`
+	// morePercents are the values of the other metrics, in their order.
+	// +listType=atomic
+	// +optional
+	MorePercents []string `json:"morePercents,omitempty"`
 	// evidenceTime is when Cloud Eye measured the value.
 	// +optional
 	EvidenceTime *metav1.MicroTime `json:"evidenceTime,omitempty"`

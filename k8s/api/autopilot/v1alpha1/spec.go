@@ -227,8 +227,9 @@ type Flavor struct {
 	// +kubebuilder:validation:Maximum=10
 	// +optional
 	MaxChangesPerDay int32 `json:"maxChangesPerDay,omitempty"`
-	// window limits changes of flavor to a part of the week, because such a change restarts the database. Storage grows
-	// at any time. Default: at any time.
+	// window limits to a part of the week when the autopilot requests a flavor, because such a change restarts the
+	// database. When an operator applies the request is its own affair: **it may be after the window**. Storage grows at
+	// any time. Default: at any time.
 	// +optional
 	Window *Window `json:"window,omitempty"`
 }

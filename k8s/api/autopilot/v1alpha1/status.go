@@ -14,6 +14,7 @@ const (
 	ConditionLimited     = "Limited"     // the policy allows less than an alarm needs
 	ConditionContested   = "Contested"   // another writer reverts the autopilot's change
 	ConditionReady       = "Ready"       // armed and checked, or off as its user requested
+	ConditionUnreadable  = "Unreadable"  // a field of the Rds has another type
 )
 
 // Metric is what an alarm watches.
@@ -59,8 +60,8 @@ type Status struct {
 	// +optional
 	EffectiveMode Mode `json:"effectiveMode,omitempty"`
 	// conditions are Ready (armed and checked, or off as you requested), Armed (an alarm would reach the service),
-	// Progressing (a change is in progress), Limited (a cap allows less than an alarm needs) and Contested (another
-	// writer reverts a change).
+	// Progressing (a change is in progress), Limited (a cap allows less than an alarm needs), Contested (another writer
+	// reverts a change), and Unreadable (a field of the Rds has another type).
 	// +listType=map
 	// +listMapKey=type
 	// +optional
@@ -108,9 +109,9 @@ type Status struct {
 	// +listMapKey=kind
 	// +optional
 	Held []Held `json:"held,omitempty"`
-	// changes lists the changes of size and flavor, newest first: all that a limit counts, and of each kind the newest 8
-	// of the autopilot and the newest 4 of others. Requested and Started are pending.
-	// +kubebuilder:validation:MaxItems=64
+	// changes lists the changes of size and flavor, newest first: the autopilot's flavors of 7 days, and of each kind the
+	// newest 8 of the autopilot and the newest 4 of others. Requested and Started are pending.
+	// +kubebuilder:validation:MaxItems=128
 	// +listType=atomic
 	// +optional
 	Changes []Change `json:"changes,omitempty"`

@@ -56,6 +56,11 @@ func (in *Change) DeepCopyInto(out *Change) {
 		*out = make([]Metric, len(*in))
 		copy(*out, *in)
 	}
+	if in.MorePercents != nil {
+		in, out := &in.MorePercents, &out.MorePercents
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.EvidenceTime != nil {
 		in, out := &in.EvidenceTime, &out.EvidenceTime
 		*out = (*in).DeepCopy()

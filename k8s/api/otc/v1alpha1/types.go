@@ -3,9 +3,13 @@
 package v1alpha1
 
 import (
+	gojson "encoding/json"
+	"errors"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/json"
 )
 
 // Names in the Kubernetes API. The operator defines the plural.
@@ -35,6 +39,21 @@ type Rds struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 	Spec              Spec   `json:"spec,omitzero"`
 	Status            Status `json:"status,omitzero"`
+
+	// Unreadable says which field has another type. The object has nothing but its metadata then.
+	Unreadable string `json:"-"`
+}
+
+// UnmarshalJSON accepts fields of another type, which the definition of another operator may allow. Otherwise one such
+// object would make all lists and watches fail.
+func (r *Rds) UnmarshalJSON(text []byte) error {
+	type plain Rds
+	err := json.Unmarshal(text, (*plain)(r))
+	if wrong, ok := errors.AsType[*gojson.UnmarshalTypeError](err); ok {
+		*r = Rds{TypeMeta: r.TypeMeta, ObjectMeta: r.ObjectMeta, Unreadable: wrong.Field + " is a " + wrong.Value}
+		return nil
+	}
+	return err
 }
 
 // RdsList is a list of Rds.
