@@ -104,8 +104,8 @@ pictures: ## Make the pictures of the README, docs/images/*.png, with a headless
 	@cp .cache/screenshots/{overview-light,database-dark}.png docs/images/
 
 .PHONY: soak
-soak: ## Run every fault at every call of every story, and new seeds of the swarm for SOAK_TIME (10m)
-	@go test -run TestNoHistory ./autopilot/decide -rapid.checks=100000
+soak: ## Explore orders of events (10 minutes), run every fault at every call of every story, and new seeds of the swarm for SOAK_TIME (10m)
+	@LEVEL=soak go test -count=1 -v -timeout 0 ./test/explore
 	@mkdir -p .cache/tests; export LEVEL=soak SOAK_TIME=$(SOAK_TIME); $(TESTS) -count=1 -v -timeout 0 -run '^(TestEveryFaultAtEveryCall|TestSwarm)$$' ./test/bubble; $(SLOWEST)
 
 BUILD := go build -ldflags '$(LDFLAGS)'

@@ -53,11 +53,13 @@ func (c Case) Seen(ch v1alpha1.Change) change.Seen {
 	}
 	s.IsChanging = strings.HasPrefix(c.Instance.Status, statusModifying)
 	s.IsAtFrom, s.HasOther, s.IsNew = has == ch.From, has != "" && has != ch.To, has == ch.To && last != ch.To
-	newest := slices.IndexFunc(c.Status.Changes, func(x v1alpha1.Change) bool { return x.Kind == ch.Kind && x.To == ch.To })
+	newest := slices.IndexFunc(c.Status.Changes, func(x v1alpha1.Change) bool { // what was refused has not begun
+		return x.Kind == ch.Kind && x.To == ch.To && x.State != v1alpha1.StateRefused && x.State != v1alpha1.StateWithdrawn
+	})
 	s.IsNewest = newest >= 0 && change.IsSame(c.Status.Changes[newest], ch)
 	flavor, _ := change.LastFlavor(c.Status.Changes)
 	s.IsLast = change.IsSame(flavor, ch)
-	s.Has = has == ch.To && c.Instance.Status == StatusActive
+	s.Has = has == ch.To && (c.Instance.Status == StatusActive || !change.IsPending(ch))
 	s.SpecHas, s.SpecRead = wanted == ch.To, c.IsSpecLive && wanted != ""
 	if ch.Kind == v1alpha1.KindVolume {
 		s.Has, s.SpecHas = c.Instance.VolumeGB >= Gigabytes(ch.To), c.Wanted.VolumeGB >= Gigabytes(ch.To)

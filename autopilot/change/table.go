@@ -58,7 +58,7 @@ type Seen struct {
 	Message     string          // the text of the refusal, or of the failed job
 	Failures    int32           // attempts of that kind that have failed in a row before this change
 
-	Has        bool          // the cloud has it: a volume at least its size, a flavor exactly and ACTIVE
+	Has        bool          // the cloud has it: a volume at least its size, a flavor exactly and, while it is pending, ACTIVE
 	HasOther   bool          // the cloud has another size or flavor
 	IsNew      bool          // the cloud has exactly this size or flavor, and it had not at the last check
 	IsAtFrom   bool          // the cloud has what the change started from
