@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/mcsps/rds-autopilot/alarms"
-	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
 )
 
@@ -15,17 +14,6 @@ import (
 func (f *fleet) waitRemoved(namespace, name string) {
 	f.t.Helper()
 	f.waitUntil("the rules of "+name+" are removed", func() bool { return len(f.rulesOf(namespace, name)) == 0 })
-}
-
-// waitOff waits until an RdsAutopilot is not armed for this reason, has no rules, and returns it.
-func (f *fleet) waitOff(db, reason string) *v1alpha1.RdsAutopilot {
-	f.t.Helper()
-	f.waitRemoved("default", db)
-	a := f.waitNotArmed("default", db, reason)
-	if len(a.Status.Alarms.Rules) > 0 {
-		f.t.Errorf("%s has the status %+v", db, a.Status.Alarms)
-	}
-	return a
 }
 
 // checkEmpty fails unless the cloud has nothing of this cluster.
