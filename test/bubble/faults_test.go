@@ -69,6 +69,19 @@ var stories = []story{
 		s.delete(s.rdss(team), "db")
 		time.AfterFunc(time.Minute, s.makeRds)
 	}, false, 90 * time.Minute, true},
+	{"the Rds is made again after off", withRds, func(s *scene) { // what a former Rds said is nothing to the next one
+		s.setOn("false")
+		time.AfterFunc(10*time.Minute, func() {
+			s.delete(s.rdss(team), "db")
+			in, _ := s.sim.Instance(s.ids[0])
+			s.createRds(team, "db", rdsSpec(in, nil), in.ID)
+		})
+	}, false, 100 * time.Minute, false},
+	{"both are made again", withRds, func(s *scene) {
+		s.delete(s.rdss(team), "db")
+		time.AfterFunc(2*time.Second, s.makeRds)
+		time.AfterFunc(5*time.Second, func() { s.delete(s.raps(team), "db") }) // as Kubernetes' garbage collector does
+	}, false, 90 * time.Minute, true},
 	{"the RdsAutopilot is deleted", withRds, func(s *scene) {
 		s.setOn("null")
 		s.delete(s.raps(team), "db")
