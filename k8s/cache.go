@@ -31,18 +31,6 @@ const (
 
 const syncInterval = 50 * time.Millisecond
 
-// Cache holds the Rds, the RdsAutopilots and the topic as the watches last delivered them. It may be behind the API server, and
-// keeps its objects while the API server is away. Callers must not modify the objects.
-type Cache struct {
-	*refusals
-	watched    []string // namespaces, in the order of the informers
-	rds        informers[*otcv1.Rds]
-	autopilots informers[*autopilotv1.RdsAutopilot]
-	topic      informers[*corev1.ConfigMap]
-	own        string // namespace of the topic's ConfigMap
-	synced     []checker
-}
-
 // checker reports whether the objects of a namespace are in the cache, or whether a callback was called for all of
 // them.
 type checker struct {
@@ -60,7 +48,7 @@ type object interface {
 // informers holds one informer per watched namespace, or a single one for all.
 type informers[T object] []cache.SharedIndexInformer
 
-func newCache(c *Cluster) *Cache {
+func (c *Cluster) addInformers() {
 	indexAutopilots := cache.Indexers{byRule: func(obj any) (ids []string, err error) {
 		for _, r := range obj.(*autopilotv1.RdsAutopilot).Status.Alarms.Rules {
 			ids = append(ids, r.AlarmID)
@@ -69,18 +57,16 @@ func newCache(c *Cluster) *Cache {
 	}, byCert: func(obj any) ([]string, error) {
 		return []string{obj.(*autopilotv1.RdsAutopilot).Status.Intake.SigningCertURL}, nil // empty before the first message
 	}}
-	w := &Cache{refusals: c.refusals, watched: c.namespaces, own: c.own}
 	topic := newInformer(c, c.own, "configmaps", topicClient{c.core.ConfigMaps(c.own)}, &corev1.ConfigMap{}, nil)
-	w.topic = append(w.topic, topic)
-	w.synced = append(w.synced, checker{topic.HasSyncedChecker(), c.own, false})
+	c.topic = append(c.topic, topic)
+	c.synced = append(c.synced, checker{topic.HasSyncedChecker(), c.own, false})
 	for _, ns := range c.namespaces {
 		rds := newInformer(c, ns, otcv1.Resource, c.rdsIn(ns), &otcv1.Rds{}, nil)
 		autopilots := newInformer(c, ns, autopilotv1.Resource, c.autopilotsIn(ns), &autopilotv1.RdsAutopilot{}, indexAutopilots)
-		w.rds = append(w.rds, rds)
-		w.autopilots = append(w.autopilots, autopilots)
-		w.synced = append(w.synced, checker{autopilots.HasSyncedChecker(), ns, false}, checker{rds.HasSyncedChecker(), ns, true})
+		c.rds = append(c.rds, rds)
+		c.autopilots = append(c.autopilots, autopilots)
+		c.synced = append(c.synced, checker{autopilots.HasSyncedChecker(), ns, false}, checker{rds.HasSyncedChecker(), ns, true})
 	}
-	return w
 }
 
 type list interface {
@@ -162,12 +148,12 @@ func (k informers[T]) run(ctx context.Context) {
 
 // HasSynced reports whether all objects that existed at the start are in the cache and were passed to the callbacks. It
 // does not wait for namespaces that we may not read, except if there is no other, nor for Rds without a definition.
-func (w *Cache) HasSynced() bool {
-	synced, refused := false, w.RefusedNamespaces()
-	for _, s := range w.synced {
+func (c *Cluster) HasSynced() bool {
+	synced, refused := false, c.RefusedNamespaces()
+	for _, s := range c.synced {
 		if cache.IsDone(s) {
 			synced = true
-		} else if !slices.Contains(refused, s.namespace) && (!s.ofRds || !w.lacksRds()) {
+		} else if !slices.Contains(refused, s.namespace) && (!s.ofRds || !c.lacksRds()) {
 			return false
 		}
 	}
@@ -175,8 +161,8 @@ func (w *Cache) HasSynced() bool {
 }
 
 // WaitForSync returns once HasSynced is true. It returns an error if the context ends before.
-func (w *Cache) WaitForSync(ctx context.Context) error {
-	for !w.HasSynced() {
+func (c *Cluster) WaitForSync(ctx context.Context) error {
+	for !c.HasSynced() {
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("wait for the caches: %w", context.Cause(ctx))
@@ -259,24 +245,24 @@ func (k informers[T]) by(index, value string) (objects []T) {
 }
 
 // Autopilot returns the RdsAutopilot from the cache, and whether there is one.
-func (w *Cache) Autopilot(namespace, name string) (*autopilotv1.RdsAutopilot, bool) {
-	return w.autopilots.get(namespace, name)
+func (c *Cluster) Autopilot(namespace, name string) (*autopilotv1.RdsAutopilot, bool) {
+	return c.autopilots.get(namespace, name)
 }
 
 // EachAutopilot calls f with every RdsAutopilot in the cache, in no order.
-func (w *Cache) EachAutopilot(f func(*autopilotv1.RdsAutopilot)) {
-	w.autopilots.each(f)
+func (c *Cluster) EachAutopilot(f func(*autopilotv1.RdsAutopilot)) {
+	c.autopilots.each(f)
 }
 
 // ByRule returns the RdsAutopilots whose status has the alarm rule.
-func (w *Cache) ByRule(alarmID string) []*autopilotv1.RdsAutopilot {
-	return w.autopilots.by(byRule, alarmID)
+func (c *Cluster) ByRule(alarmID string) []*autopilotv1.RdsAutopilot {
+	return c.autopilots.by(byRule, alarmID)
 }
 
 // SignedBefore reports whether the last stored message of any RdsAutopilot was signed with the certificate at that URL,
 // and whether one was signed with any certificate.
-func (w *Cache) SignedBefore(certURL string) (that, some bool) {
-	for _, inf := range w.autopilots {
+func (c *Cluster) SignedBefore(certURL string) (that, some bool) {
+	for _, inf := range c.autopilots {
 		for _, url := range inf.GetIndexer().ListIndexFuncValues(byCert) { // a cluster has one or two of them
 			that, some = that || url == certURL, some || url != ""
 		}
@@ -285,9 +271,9 @@ func (w *Cache) SignedBefore(certURL string) (that, some bool) {
 }
 
 // OnAutopilot registers f for RdsAutopilots as OnTarget does for targets.
-func (w *Cache) OnAutopilot(f func(old, new *autopilotv1.RdsAutopilot)) error {
-	synced, err := addHandler(w.autopilots, w.watched, f)
-	w.synced = append(w.synced, synced...)
+func (c *Cluster) OnAutopilot(f func(old, new *autopilotv1.RdsAutopilot)) error {
+	synced, err := addHandler(c.autopilots, c.namespaces, f)
+	c.synced = append(c.synced, synced...)
 	return err
 }
 

@@ -74,10 +74,15 @@ type Options struct {
 	Log *zap.Logger
 }
 
-// Cluster is a connection to a Kubernetes cluster, with caches of both kinds.
+// Cluster is a connection to a Kubernetes cluster. Its caches hold the Rds, the RdsAutopilots and the topic as the watches
+// last delivered them. They may be behind the API server, and keep their objects while the API server is away. Callers
+// must not modify the objects of a cache.
 type Cluster struct {
-	*Cache
 	*refusals
+	rds         informers[*otcv1.Rds] // in the order of namespaces, as autopilots
+	autopilots  informers[*autopilotv1.RdsAutopilot]
+	topic       informers[*corev1.ConfigMap]
+	synced      []checker
 	broadcaster events.EventBroadcaster
 	recorder    events.EventRecorder
 	unreachable atomic.Bool // set while the probes of the API server fail
@@ -122,11 +127,16 @@ func Connect(ctx context.Context, cfg *rest.Config, opts Options) (*Cluster, err
 	if err := errors.Join(otcv1.AddToScheme(scheme), autopilotv1.AddToScheme(scheme)); err != nil {
 		return nil, fmt.Errorf("register API types: %w", err)
 	}
+	namespaces := []string{metav1.NamespaceAll}
+	if len(opts.Namespaces) > 0 {
+		watched := append(slices.Clone(opts.Namespaces), opts.Own)
+		namespaces = slices.Compact(slices.Sorted(slices.Values(watched)))
+	}
 	c := &Cluster{
 		config:     cfg,
 		transport:  client.Transport,
 		codec:      runtime.NewParameterCodec(scheme),
-		namespaces: uniqueNamespaces(opts.Namespaces, opts.Own),
+		namespaces: namespaces,
 		system:     cmp.Or(opts.SystemNamespace, metav1.NamespaceSystem),
 		own:        opts.Own,
 		labels:     opts.Labels,
@@ -152,7 +162,7 @@ func Connect(ctx context.Context, cfg *rest.Config, opts Options) (*Cluster, err
 	}
 	c.broadcaster = events.NewBroadcaster(&events.EventSinkImpl{Interface: c.events})
 	c.recorder = c.broadcaster.NewRecorder(scheme, self)
-	c.Cache = newCache(c)
+	c.addInformers()
 	return c, nil
 }
 
@@ -167,15 +177,6 @@ func restClient(cfg *rest.Config, client *http.Client, scheme *runtime.Scheme,
 		return nil, fmt.Errorf("configure the client for %s: %w", gv, err)
 	}
 	return rc, nil
-}
-
-func uniqueNamespaces(namespaces []string, own string) []string {
-	if len(namespaces) == 0 {
-		return []string{metav1.NamespaceAll}
-	}
-	namespaces = append(slices.Clone(namespaces), own)
-	slices.Sort(namespaces)
-	return slices.Compact(namespaces)
 }
 
 // checkAccess lists both kinds. Discovery would lag behind a CRD that was just installed, and would not show missing
