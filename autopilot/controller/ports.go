@@ -82,7 +82,7 @@ type Cloud interface {
 	ReconcileTopic(ctx context.Context, wanted bool, read func(context.Context) (v1alpha1.Topic, error),
 		write func(context.Context, v1alpha1.Topic) error) (v1alpha1.Topic, error)
 	// Ensure makes the alarm rules of a database equal to the desired ones. It calls record after each new rule. observed
-	// is what exists afterwards, as far as known, also if there is an error. repaired are the metrics whose recorded rule it
+	// is what exists afterwards, as far as known, also with an error. repaired are the metrics whose recorded rule it
 	// created again or wrote with effect. The error is one line with the cloud's own text. It wraps v1alpha1.ErrQuota,
 	// ErrRuleRefused or ErrNameTooLong if that is the reason.
 	Ensure(ctx context.Context, desired v1alpha1.DesiredAlarms, record func(v1alpha1.Alarms) error,
