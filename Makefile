@@ -104,9 +104,9 @@ pictures: ## Make the pictures of the README, docs/images/*.png, with a headless
 	@cp .cache/screenshots/{overview-light,database-dark}.png docs/images/
 
 .PHONY: soak
-soak: ## Run new seeds of the swarm for SOAK_TIME (10m)
+soak: ## Run every fault at every call of every story, and new seeds of the swarm for SOAK_TIME (10m)
 	@go test -run TestNoHistory ./autopilot/decide -rapid.checks=100000
-	@mkdir -p .cache/tests; export LEVEL=soak SOAK_TIME=$(SOAK_TIME); $(TESTS) -count=1 -v -timeout 0 -run 'Swarm$$' ./test/bubble; $(SLOWEST)
+	@mkdir -p .cache/tests; export LEVEL=soak SOAK_TIME=$(SOAK_TIME); $(TESTS) -count=1 -v -timeout 0 -run '^(TestEveryFaultAtEveryCall|TestSwarm)$$' ./test/bubble; $(SLOWEST)
 
 BUILD := go build -ldflags '$(LDFLAGS)'
 

@@ -74,31 +74,6 @@ func TestUsedSpaceIsStoredAfterOnePercentOrHalfAnHour(t *testing.T) {
 	}
 }
 
-func TestAddSignalKeepsTheNewestOfEachMetric(t *testing.T) {
-	sig := func(id string, age time.Duration) v1alpha1.Signal {
-		return v1alpha1.Signal{Metric: v1alpha1.MetricCPU, MessageID: id, AlarmTime: cases.Ago(age)}
-	}
-	in, first := autopilot.AddSignal(v1alpha1.Intake{}, sig("a", time.Minute))
-	for _, tc := range []struct {
-		name string
-		sig  v1alpha1.Signal
-		want autopilot.SignalResult
-	}{
-		{"the same message", sig("a", time.Minute), autopilot.SignalDuplicate},
-		{"an older alarm", sig("b", 2*time.Minute), autopilot.SignalStale},
-		{"the same alarm under a fresh id", sig("c", time.Minute), autopilot.SignalStale},
-		{"a newer alarm", sig("d", 0), autopilot.SignalAdded},
-		{"another metric", v1alpha1.Signal{Metric: v1alpha1.MetricStorage, MessageID: "e", AlarmTime: cases.Ago(time.Hour)}, autopilot.SignalAdded},
-	} {
-		if _, got := autopilot.AddSignal(in, tc.sig); got != tc.want || first != autopilot.SignalAdded {
-			t.Errorf("%s: %d, want %d", tc.name, got, tc.want)
-		}
-	}
-	if len(in.Signals) != 1 || in.Signals[0].MessageID != "a" {
-		t.Errorf("the intake that was passed was altered: %+v", in)
-	}
-}
-
 func TestAlarmSinceIgnoresTheSignalOfAnEarlierAlarm(t *testing.T) {
 	days := cases.Signalled(cases.StorageAt(93), v1alpha1.StateAlarm, 72*time.Hour, "93")
 	if days.MessageID() != "" || !days.Since(cases.Quiet()).Equal(days.StateTime) {

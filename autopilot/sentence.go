@@ -3,6 +3,7 @@
 package autopilot
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"time"
@@ -101,4 +102,69 @@ func WriterText(manager string) string {
 		return "Another writer"
 	}
 	return fmt.Sprintf("Field manager %q", manager)
+}
+
+// RefusalReason returns the reason of decisions on a refused change.
+func RefusalReason(r v1alpha1.Refusal) Reason { return cmp.Or(Reason(r.Reason), ReasonRefused) }
+
+// DescribeRefusal returns a sentence that says why a change is not made.
+func DescribeRefusal(r v1alpha1.Refusal) string { return refusalText(r) + ": " + r.Message }
+
+// DescribeRefused returns a sentence that says which change is refused, and why.
+func DescribeRefused(ch v1alpha1.Change) string {
+	return fmt.Sprintf("%s (%s): %s", refusalText(*ch.Refusal), DescribeStep(ch), ch.Refusal.Message)
+}
+
+// refusalText returns the meaning of a refusal, without the text of the API server or the cloud.
+func refusalText(r v1alpha1.Refusal) string {
+	switch Reason(r.Reason) {
+	case "":
+		return "The Kubernetes API refuses the patch"
+	case ReasonSoldOut:
+		return "The cloud does not offer the requested size or flavor"
+	case ReasonQuotaExceeded:
+		return "The cloud's quota does not allow the change"
+	case ReasonPaymentRequired:
+		return "The cloud makes no changes until the account is paid"
+	case ReasonNotPermitted:
+		return "The credentials do not permit the change"
+	case ReasonInstanceBusy:
+		return "The cloud is busy with the instance"
+	case ReasonStorageFull:
+		return "The cloud refuses the change while the storage is full"
+	case ReasonJobFailed:
+		return "The cloud started the change and failed"
+	case ReasonStalled:
+		return "The cloud did not make the change"
+	case CloudUnreachable:
+		return "The cloud gave no clear answer to the request"
+	}
+	return "The cloud refuses the change"
+}
+
+// EnginePostgreSQL is the only engine of which Cloud Eye has a gauge of WAL.
+const EnginePostgreSQL = "PostgreSQL"
+
+// walShare is the share of the used space from which WAL is named: a fifth. Less is usual under load.
+const walShare = 0.2
+
+// WAL is what Cloud Eye measures of the write-ahead log of a PostgreSQL instance.
+type WAL struct {
+	GB            float64
+	InactiveSlots int // logical replication slots that nobody reads
+}
+
+// Describe returns a sentence if WAL is at least a fifth of the used space in GB, else an empty text.
+func (w WAL) Describe(usedGB float64) string {
+	if usedGB <= 0 || w.GB < walShare*usedGB || w.GB > usedGB {
+		return ""
+	}
+	keeps := ""
+	switch {
+	case w.InactiveSlots == 1:
+		keeps = ", and 1 inactive logical replication slot keeps WAL"
+	case w.InactiveSlots > 1:
+		keeps = fmt.Sprintf(", and %d inactive logical replication slots keep WAL", w.InactiveSlots)
+	}
+	return fmt.Sprintf("%.0f of the %.0f GB in use are WAL%s: growing does not fix this", w.GB, usedGB, keeps)
 }

@@ -3,6 +3,8 @@
 package autopilot
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
@@ -49,4 +51,12 @@ type Event struct {
 	Reason  string
 	Action  string
 	Note    string
+}
+
+// SignalOf returns the stored signal of a metric, or nil.
+func SignalOf(in v1alpha1.Intake, m v1alpha1.Metric) *v1alpha1.Signal {
+	if i := slices.IndexFunc(in.Signals, func(s v1alpha1.Signal) bool { return s.Metric == m }); i >= 0 {
+		return &in.Signals[i]
+	}
+	return nil
 }

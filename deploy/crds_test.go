@@ -30,9 +30,7 @@ import (
 // spec.autopilot, and accepts every volumetype and datastoreversion. A stricter schema would break existing databases.
 func TestRdsCRDOnlyAddsToTheOperatorsCRD(t *testing.T) {
 	text, err := os.ReadFile("testdata/rds-original.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	was, is := &unstructured.Unstructured{Object: map[string]any{"spec": decoded(t, string(text))}}, read(t, rdsCRD)[0]
 	if is.GetName() != "rdss.otc.mcsps.de" {
 		t.Errorf("its name is %s", is.GetName())
@@ -143,13 +141,9 @@ func checkRefusal(t *testing.T, err error, refusal string) {
 func TestEmptyRdsAutopilotGetsDefaultsAndIsReadyUnknown(t *testing.T) {
 	for _, spec := range []string{``, `{}`, `{storage: {alarm: {}}, flavor: {cpu: {}}}`} {
 		got, err := dryRun(t, admin(t), "default", newObject(t, "RdsAutopilot", spec))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var defaulted v1alpha1.RdsAutopilot
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(got.Object, &defaulted); err != nil {
-			t.Fatal(err)
-		}
+		must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(got.Object, &defaulted))
 		if diff := cmp.Diff(autopilot.DefaultSpec(), defaulted.Spec); diff != "" {
 			t.Errorf("%s: spec (-code +server):\n%s", spec, diff)
 		}
@@ -165,18 +159,12 @@ func TestStatusIsWrittenWhenAnOlderCRDAcceptedATypo(t *testing.T) {
 	definition := read(t, autopilotCRD)[0]
 	delete(at(t, definition, "spec", "versions", 0, "schema", "openAPIV3Schema").(map[string]any), "x-kubernetes-validations")
 	text, err := yaml.Marshal(definition.Object)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	older := filepath.Join(t.TempDir(), "older.yaml")
-	if err := os.WriteFile(older, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(older, text, 0o600))
 	cluster := apiserver.Own(t, apiserver.Options{CRDs: []string{older}})
 	objects, err := dynamic.NewForConfig(cluster.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	client := objects.Resource(rdsautopilots).Namespace("default")
 	typo := newObject(t, "RdsAutopilot", `{flavor: {window: {start: "01:00", end: "05:00", timeZone: Europe/Berln}}}`)
 	if _, err := client.Create(t.Context(), typo, metav1.CreateOptions{}); err != nil {

@@ -34,12 +34,18 @@ var shared = apiserver.Shared{Options: apiserver.Options{
 
 func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
 
-func admin(t *testing.T) dynamic.Interface {
+// must fails the test if there is an error.
+func must(t testing.TB, err error) {
 	t.Helper()
-	client, err := dynamic.NewForConfig(shared.Cluster(t).Config())
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+func admin(t *testing.T) dynamic.Interface {
+	t.Helper()
+	client, err := dynamic.NewForConfig(shared.Cluster(t).Config())
+	must(t, err)
 	return client
 }
 
@@ -73,9 +79,7 @@ func decoded(t *testing.T, text string) (fields map[string]any) {
 	if err == nil {
 		err = json.Unmarshal(encoded, &fields)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return fields
 }
 
@@ -83,9 +87,7 @@ func decoded(t *testing.T, text string) (fields map[string]any) {
 func read(t *testing.T, file string) []*unstructured.Unstructured {
 	t.Helper()
 	objects, err := apiserver.Read(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return objects
 }
 

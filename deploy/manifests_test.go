@@ -33,9 +33,7 @@ func installed(t *testing.T, kind, name string) *unstructured.Unstructured {
 func podTemplate(t *testing.T) (template corev1.PodTemplateSpec) {
 	t.Helper()
 	object := at(t, installed(t, "Deployment", own), "spec", "template").(map[string]any)
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object, &template, true); err != nil {
-		t.Fatal(err)
-	}
+	must(t, runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object, &template, true))
 	return template
 }
 

@@ -4,6 +4,7 @@ package deploy_test
 
 import (
 	"context"
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/mcsps/rds-autopilot/internal/otc"
 	"github.com/mcsps/rds-autopilot/test/apiserver"
 )
 
@@ -27,9 +29,7 @@ const (
 func clientset(t *testing.T, config *rest.Config) *kubernetes.Clientset {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return client
 }
 
@@ -38,9 +38,7 @@ func clientset(t *testing.T, config *rest.Config) *kubernetes.Clientset {
 func rights(t *testing.T, account, namespace string) map[string]bool {
 	t.Helper()
 	config, err := shared.Cluster(t).ServiceAccountConfig(t.Context(), own, account)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	review := &authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace}}
 	answer, err := clientset(t, config).AuthorizationV1().SelfSubjectRulesReviews().Create(t.Context(), review, metav1.CreateOptions{})
 	if err != nil || answer.Status.Incomplete {
@@ -116,4 +114,51 @@ func TestRolesOfUsersMayWriteRdsAutopilotsButNotTheirStatus(t *testing.T) {
 	if diff := cmp.Diff(map[string][]any{"view": {view}, "edit": {view, edit}, "admin": {view, edit}}, got); diff != "" {
 		t.Errorf("the rules (-want +got):\n%s", diff)
 	}
+}
+
+// The least rights are those of the calls in the transport's table. The code cannot make other calls. Only one of the two
+// files has the rights to change an instance.
+func TestPoliciesAllowExactlyTheCallsOfTheCode(t *testing.T) {
+	changes := []string{"rds:instance:extendSpace", "rds:instance:modifySpec"}
+	needed := map[string]bool{}
+	free := []string{"Login", "ListFlavors", "GetJob"} // RDS api: rds_actions.rst: no authorization required, or none documented
+	for operation, right := range otc.Rights() {
+		if (right == "") != slices.Contains(free, operation) {
+			t.Errorf("%s needs the right %q", operation, right)
+		}
+		if right != "" && !slices.Contains(changes, right) {
+			needed[right] = true
+		}
+	}
+	reads := slices.Sorted(maps.Keys(needed))
+	for file, want := range map[string][]string{
+		"policy-read-only.json": reads, "policy-apply-cloud.json": slices.Sorted(slices.Values(slices.Concat(reads, changes))),
+	} {
+		if diff := cmp.Diff(want, allowed(t, file)); diff != "" {
+			t.Errorf("%s (-code +file):\n%s", file, diff)
+		}
+	}
+}
+
+// allowed returns the actions that a policy of the examples allows, sorted.
+func allowed(t *testing.T, file string) (actions []string) {
+	t.Helper()
+	var policy struct {
+		Version   string
+		Statement []struct {
+			Effect string
+			Action []string
+		}
+	}
+	if err := json.Unmarshal([]byte(document(t, "deploy/examples/"+file)), &policy); err != nil || policy.Version != "1.1" {
+		t.Fatalf("%s: %v: %+v", file, err, policy)
+	}
+	for _, s := range policy.Statement {
+		if s.Effect != "Allow" {
+			t.Errorf("%s: %+v", file, s)
+		}
+		actions = append(actions, s.Action...)
+	}
+	slices.Sort(actions)
+	return actions
 }

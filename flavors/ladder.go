@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package flavors finds the next larger instance class in a catalogue. It compares numbers and names only. It knows
+// neither the cloud's API nor the policy.
 package flavors
 
 import (
@@ -7,6 +9,44 @@ import (
 	"slices"
 	"strings"
 )
+
+// Zone states of a flavor in the catalogue (RDS api: querying_database_specifications.rst). A flavor is available
+// only in ZoneNormal.
+const (
+	ZoneNormal  = "normal"
+	ZoneSoldOut = "sellout"
+)
+
+// Flavor is an instance class that the cloud sells.
+type Flavor struct {
+	Code     string            // spec code with the suffix of its mode, such as rds.pg.n1.large.4.ha
+	Engine   string            // MySQL, PostgreSQL or SQLServer
+	Versions []string          // engine versions for which it is sold
+	Mode     string            // single, ha or replica
+	VCPUs    int               // the API sends text
+	MemoryGB int               // GB
+	Zones    map[string]string // zone → state
+}
+
+// Family returns the third part of a flavor code, which names the hardware line: rds.mysql.n1.large.4 → n1. It
+// returns an empty text if the code is shorter. The last part, the ratio of memory to vCPUs, is missing in old codes
+// such as rds.pg.c2.medium (docs/cloud-facts.md). So codes are looked up and never computed.
+func Family(code string) string {
+	parts := strings.Split(code, ".")
+	if len(parts) < 3 {
+		return ""
+	}
+	return parts[2]
+}
+
+// Find returns the flavor with this code.
+func Find(catalogue []Flavor, code string) (Flavor, bool) {
+	i := slices.IndexFunc(catalogue, func(f Flavor) bool { return f.Code == code })
+	if i < 0 {
+		return Flavor{}, false
+	}
+	return catalogue[i], true
+}
 
 // Requirements are the conditions for the next flavor.
 type Requirements struct {
@@ -77,7 +117,7 @@ func (r Requirements) isLarger(f Flavor) bool {
 func (r Requirements) consider(f Flavor) Candidate {
 	c := Candidate{Flavor: f}
 	switch {
-	case r.OfferedKnown && !r.isOffered(f), !r.OfferedKnown && f.Family() != r.Current.Family():
+	case r.OfferedKnown && !r.isOffered(f), !r.OfferedKnown && Family(f.Code) != Family(r.Current.Code):
 		c.Refused = RefusedOffer
 	case r.MaxVCPUs > 0 && f.VCPUs > r.MaxVCPUs, r.MaxMemoryGB > 0 && f.MemoryGB > r.MaxMemoryGB:
 		c.Refused = RefusedCap
@@ -110,10 +150,9 @@ func (r Requirements) isOffered(f Flavor) bool {
 }
 
 func (r Requirements) compare(a, b Candidate) int {
-	sameA, sameB := a.Family() == r.Current.Family(), b.Family() == r.Current.Family()
-	if sameA != sameB {
-		if sameA {
-			return -1
+	isOther := func(c Candidate) int {
+		if Family(c.Code) == Family(r.Current.Code) {
+			return 0
 		}
 		return 1
 	}
@@ -122,5 +161,5 @@ func (r Requirements) compare(a, b Candidate) int {
 	if r.Memory && !r.CPU {
 		first = cmp.Or(cmp.Compare(a.MemoryGB, b.MemoryGB), cmp.Compare(a.VCPUs, b.VCPUs))
 	}
-	return cmp.Or(first, strings.Compare(a.Code, b.Code))
+	return cmp.Or(isOther(a)-isOther(b), first, strings.Compare(a.Code, b.Code))
 }

@@ -5,9 +5,7 @@ package k8s_test
 import (
 	"errors"
 	"net/http"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,24 +22,6 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s"
 	autopilotv1 "github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
-
-// calls records the arguments of a callback.
-type calls[T any] struct {
-	mu   sync.Mutex
-	seen [][2]T
-}
-
-func (c *calls[T]) add(old, new T) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.seen = append(c.seen, [2]T{old, new})
-}
-
-func (c *calls[T]) all() [][2]T {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Clip(c.seen)
-}
 
 func each[T any](visit func(func(T))) (all []T) {
 	visit(func(o T) { all = append(all, o) })
@@ -92,9 +72,7 @@ func TestIndexesFollowTheStatus(t *testing.T) {
 	eventually(t, "it is found by its new rule", func() bool { return found("al2") == 1 && found("al1") == 0 })
 
 	const cert = "https://smn.example/smn/SMN_eu-de_0f1e.pem"
-	if err := c.WriteIntake(t.Context(), a, autopilotv1.Intake{SigningCertURL: cert}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.WriteIntake(t.Context(), a, autopilotv1.Intake{SigningCertURL: cert}))
 	eventually(t, "its signing certificate is known", func() bool { that, some := c.SignedBefore(cert); return that && some })
 	for _, url := range []string{"", cert + "x"} {
 		if that, some := c.SignedBefore(url); that || !some {
@@ -108,10 +86,8 @@ func TestCallbackSeesEveryVersion(t *testing.T) {
 	t.Parallel()
 	k := newKube(t)
 	c := k.connect(t, k.namespace)
-	var seen calls[*autopilot.Target]
-	if err := c.OnTarget(seen.add); err != nil {
-		t.Fatal(err)
-	}
+	seen := make(chan *autopilot.Target, 100)
+	must(t, c.OnTarget(func(_, now *autopilot.Target) { seen <- now }))
 	run(t, c)
 	k.createRds(t, c, "shop")
 	for _, patch := range []string{`{"spec":{"autopilot":null}}`, `{"spec":{"autopilot":false}}`} {
@@ -119,14 +95,12 @@ func TestCallbackSeesEveryVersion(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := k.rdss(t).Delete(t.Context(), "shop", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "there were four calls", func() bool { return len(seen.all()) == 4 })
+	must(t, k.rdss(t).Delete(t.Context(), "shop", metav1.DeleteOptions{}))
+	eventually(t, "there were four calls", func() bool { return len(seen) == 4 })
 	var got []autopilotv1.SwitchValue
-	for _, pair := range seen.all() {
-		if pair[1] != nil {
-			got = append(got, pair[1].Switch)
+	for range 4 {
+		if target := <-seen; target != nil {
+			got = append(got, target.Switch)
 		}
 	}
 	if diff := cmp.Diff([]autopilotv1.SwitchValue{autopilotv1.SwitchOn, "", autopilotv1.SwitchOff}, got); diff != "" {
@@ -193,10 +167,8 @@ func TestRdsWithAFieldOfAnotherTypeIsSkippedAndNamed(t *testing.T) {
 		}
 	}
 	set(`{"volumesize":"100"}`)
-	var seen calls[*autopilot.Target]
-	if err := c.OnTarget(seen.add); err != nil {
-		t.Fatal(err)
-	}
+	seen := make(chan *autopilot.Target, 100)
+	must(t, c.OnTarget(func(_, now *autopilot.Target) { seen <- now }))
 	run(t, c)
 	k.createRds(t, c, "shop")
 	eventually(t, "the other one is in the cache", func() bool { return c.Target(k.namespace, "shop") != nil && len(each(c.EachTarget)) == 1 })
@@ -218,7 +190,7 @@ func TestRdsWithAFieldOfAnotherTypeIsSkippedAndNamed(t *testing.T) {
 	if a, err = c.WriteStatus(t.Context(), a, a.Status); err != nil || meta.FindStatusCondition(a.Status.Conditions, "Unreadable") != nil {
 		t.Errorf("conditions %+v, %v", a.Status.Conditions, err)
 	}
-	eventually(t, "both targets were added", func() bool { return len(seen.all()) == 2 })
+	eventually(t, "both targets were added", func() bool { return len(seen) == 2 })
 }
 
 // A namespace that may not be listed any more has no events.
@@ -235,9 +207,7 @@ func TestObjectThatALiveReadDoesNotFindLeavesTheCache(t *testing.T) {
 		api.set(in(http.StatusForbidden, "/rdss", "/rdsautopilots"))
 		time.Sleep(time.Hour) // until the watches have ended
 		for _, in := range []dynamic.ResourceInterface{k.rdsAutopilots(t), k.rdss(t)} {
-			if err := in.Delete(t.Context(), "orders", metav1.DeleteOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, in.Delete(t.Context(), "orders", metav1.DeleteOptions{}))
 		}
 		isCached := func() (target, rap bool) {
 			_, rap = c.Autopilot(k.namespace, "orders")
@@ -271,9 +241,7 @@ func TestTopicIsStoredForAllReplicas(t *testing.T) {
 	full := autopilotv1.Topic{URN: "urn:smn:a", SubscriptionURN: "urn:smn:a:1", URL: "https://autopilot.example.com/smn",
 		State: autopilotv1.SubscriptionPending, Message: "why", RequestedTime: &requested}
 	for _, want := range []autopilotv1.Topic{{URN: "urn:smn:a"}, full, {}} {
-		if err := leader.WriteTopic(t.Context(), want); err != nil {
-			t.Fatal(err)
-		}
+		must(t, leader.WriteTopic(t.Context(), want))
 		if got := leader.Topic(); got.URN != want.URN {
 			t.Errorf("the cache of the writer has %+v", got)
 		}

@@ -5,20 +5,37 @@ package k8s
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest"
+	"go.uber.org/zap/zaptest/observer"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/internal/shorten"
 	autopilotv1 "github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
+
+// must fails the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
 
 // answers is an API server of one function. It gives answers that Kubernetes in memory does not give: none, or a page of a proxy.
 type answers func(*http.Request) (int, string)
@@ -114,9 +131,7 @@ func TestRequestsEndAfterTenOrFifteenSecondsWithoutAnAnswer(t *testing.T) {
 			}
 			return empty(r)
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer c.Close()
 		connected = true
 		ctx := context.Background()
@@ -148,9 +163,7 @@ func toSize(gb string) autopilotv1.Change {
 
 func TestPatchRdsReturnsAnErrorWhenTheSizeIsNotLarger(t *testing.T) {
 	c, err := connect(t, empty)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, to := range []string{"30", "40"} {
 		if _, err := c.PatchRds(t.Context(), targetOf40GB(), toSize(to)); err == nil ||
 			!strings.Contains(err.Error(), "not more than") {
@@ -171,12 +184,93 @@ func TestWriterReturnsTheFieldManagerThatWroteTheFieldLast(t *testing.T) {
 		}
 		return empty(r)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for kind, want := range map[autopilotv1.ChangeKind]string{autopilotv1.KindFlavor: "person", autopilotv1.KindVolume: ""} {
 		if got, err := c.Writer(t.Context(), targetOf40GB(), kind); err != nil || got != want {
 			t.Errorf("%s: %q, %v, want %q", kind, got, err, want)
+		}
+	}
+}
+
+const twoContexts = `{"apiVersion":"v1","kind":"Config","current-context":"a",
+"contexts":[{"name":"a","context":{"cluster":"c","user":"u"}},
+{"name":"b","context":{"cluster":"d","user":"u","namespace":"shop"}}],
+"clusters":[{"name":"c","cluster":{"server":"https://api.example"}},
+{"name":"d","cluster":{"server":"https://other.example"}}],
+"users":[{"name":"u","user":{"token":"t"}}]}`
+
+func TestKubeconfigOfAContextIsUsedAndAnErrorNamesTheFiles(t *testing.T) {
+	t.Setenv("KUBERNETES_SERVICE_HOST", "") // not in a pod
+	dir := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(dir, "good"), []byte(twoContexts), 0o600))
+	for _, tc := range []struct{ kubeconfig, env, context, want string }{
+		{"DIR/good", "", "b", "https://other.example shop <nil>"},
+		{"", "DIR/none:DIR/good", "", "https://api.example default <nil>"},
+		{"DIR/none", "DIR/good", "", "kubeconfig DIR/none: "},
+		{"", "DIR/a:DIR/b", "", "kubeconfig DIR/a or DIR/b: no API server is named there, and this is not a pod"},
+	} {
+		in := strings.NewReplacer("DIR", dir)
+		t.Setenv("KUBECONFIG", in.Replace(tc.env))
+		config, namespace, err := NewConfig(in.Replace(tc.kubeconfig), tc.context)
+		got := fmt.Sprint(err)
+		if err == nil {
+			got = fmt.Sprint(config.Host, " ", namespace, " ", err)
+		}
+		if want := in.Replace(tc.want); !strings.HasPrefix(got, want) || strings.Contains(got, "\n") {
+			t.Errorf("%+v: %s, want %s", tc, got, want)
+		}
+	}
+}
+
+// At a high verbosity client-go logs whole answers, and an Rds has passwords.
+func TestLibraryLogHidesAnswers(t *testing.T) {
+	for level, want := range map[zapcore.Level][]string{zap.DebugLevel: {"info"}, zapcore.Level(-10): {"info"}, zap.ErrorLevel: nil} {
+		core, seen := observer.New(level)
+		log := libraryLog(zap.New(core))
+		log.Info("info")
+		log.V(1).Info("detail")
+		log.V(8).Info("body with a password")
+		var got []string
+		for _, e := range seen.All() {
+			got = append(got, e.Message)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("log at %s (-want +got):\n%s", level, diff)
+		}
+	}
+}
+
+func TestWrapErrorReturnsTheDomainsErrors(t *testing.T) {
+	kind := schema.GroupResource{Resource: "rdss"}
+	for name, tc := range map[string]struct {
+		err     error
+		gone    bool
+		changed bool
+		refused bool
+	}{
+		"gone":                     {err: apierrors.NewNotFound(kind, "a"), gone: true},
+		"a proxy's page not found": {err: apierrors.NewGenericServerResponse(404, "get", kind, "a", "<html>", 0, true)},
+		"conflict":                 {err: apierrors.NewConflict(kind, "a", errors.New("changed")), changed: true},
+		"forbidden":                {err: apierrors.NewForbidden(kind, "a", errors.New("a policy")), refused: true},
+		"webhook":                  {err: apierrors.NewInternalError(errors.New("failed calling webhook")), refused: true},
+		"overload":                 {err: apierrors.NewTooManyRequests("busy", 1)},
+		"network":                  {err: io.ErrUnexpectedEOF},
+	} {
+		err := wrapError(tc.err, "patch %s", "a")
+		refusal, refused := errors.AsType[*autopilot.RefusedError](err)
+		if errors.Is(err, autopilot.ErrGone) != tc.gone || errors.Is(err, autopilot.ErrConflict) != tc.changed || refused != tc.refused {
+			t.Errorf("%s: %v, refusal %v", name, err, refusal)
+		}
+		long := wrapError(fmt.Errorf("%w: %s", tc.err, strings.Repeat("not on Fridays\n", 5000)), "patch %s", "a")
+		text := long.Error()
+		if refusal, ok := errors.AsType[*autopilot.RefusedError](long); ok {
+			text += refusal.Message
+		}
+		if len(text) > 3*shorten.Limit || strings.Contains(text, "\n") {
+			t.Errorf("%s: %d bytes: %.200s", name, len(text), text)
+		}
+		if !errors.Is(err, autopilot.ErrKubernetes) || !errors.Is(err, tc.err) || strings.Count(err.Error(), tc.err.Error()) != 1 {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

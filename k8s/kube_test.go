@@ -30,6 +30,14 @@ var shared = apiserver.Shared{Options: apiserver.Options{CRDs: crds}}
 
 func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
 
+// must fails the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // kube is a Kubernetes with a namespace for one test.
 type kube struct {
 	admin     *rest.Config // for another writer: a person, the operator
@@ -50,9 +58,7 @@ func newKube(t *testing.T) kube {
 func newKubeInMemory(t *testing.T) kube {
 	t.Helper()
 	server, err := simkube.New(simkube.Options{CRDs: crds})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return kube{server.Config(), server.Config(), "default", "default"}
 }
 
@@ -68,9 +74,7 @@ func realKube(t *testing.T) kube {
 	cluster := shared.Cluster(t)
 	serviceAccount := func() *rest.Config {
 		config, err := cluster.ServiceAccountConfig(t.Context(), installation.namespace, "rds-autopilot")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return config
 	}
 	installation.once.Do(func() {
@@ -94,9 +98,7 @@ var labels = map[string]string{"example.com/team": "databases"}
 func (k kube) connect(t *testing.T, namespaces ...string) *k8s.Cluster {
 	t.Helper()
 	c, err := k8s.Connect(t.Context(), k.service, k8s.Options{Version: "test", Namespaces: namespaces, Own: k.own, Labels: labels, Log: zap.NewNop()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return c
 }
 
@@ -104,9 +106,7 @@ func (k kube) connect(t *testing.T, namespaces ...string) *k8s.Cluster {
 func (k kube) as(t *testing.T, gvr schema.GroupVersionResource) dynamic.NamespaceableResourceInterface {
 	t.Helper()
 	client, err := dynamic.NewForConfig(k.admin)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return client.Resource(gvr)
 }
 
@@ -137,18 +137,14 @@ func (k kube) createRds(t *testing.T, c *k8s.Cluster, name string) *autopilot.Ta
 		t.Fatal(err)
 	}
 	target, err := c.LiveTarget(t.Context(), k.namespace, name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return target
 }
 
 // createAutopilot creates an Rds and its RdsAutopilot.
 func (k kube) createAutopilot(t *testing.T, c *k8s.Cluster, name string) *autopilotv1.RdsAutopilot {
 	t.Helper()
-	if err := c.CreateAutopilot(t.Context(), k.createRds(t, c, name)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.CreateAutopilot(t.Context(), k.createRds(t, c, name)))
 	return k.live(t, c, name)
 }
 
@@ -156,9 +152,7 @@ func (k kube) createAutopilot(t *testing.T, c *k8s.Cluster, name string) *autopi
 func (k kube) live(t *testing.T, c *k8s.Cluster, name string) *autopilotv1.RdsAutopilot {
 	t.Helper()
 	a, err := c.LiveAutopilot(t.Context(), k.namespace, name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return a
 }
 
@@ -179,9 +173,7 @@ func run(t *testing.T, c *k8s.Cluster) {
 	})
 	waiting, done := context.WithTimeout(ctx, patience)
 	defer done()
-	if err := c.WaitForSync(waiting); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.WaitForSync(waiting))
 	if !c.HasSynced() {
 		t.Error("not synced after waiting for it")
 	}
@@ -209,9 +201,7 @@ const secret = "Change-me-1" // the password in deploy/examples/rds.yaml
 func database(t *testing.T, name string) *unstructured.Unstructured {
 	t.Helper()
 	objects, err := apiserver.Read("../deploy/examples/rds.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	rds := objects[0]
 	rds.SetName(name)
 	rds.SetAnnotations(map[string]string{"kubectl.kubernetes.io/last-applied-configuration": `{"spec":{"password":"` + secret + `"}}`})

@@ -28,13 +28,9 @@ type leases struct {
 func newLeases(t *testing.T) leases {
 	t.Helper()
 	server, err := simkube.New(simkube.Options{CRDs: []string{"../deploy/crds/rds.yaml", "../deploy/crds/autopilot.otc.mcsps.de_rdsautopilots.yaml"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	client, err := coordinationv1client.NewForConfig(server.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return leases{server, client.Leases(metav1.NamespaceDefault)}
 }
 
@@ -59,9 +55,7 @@ func (s leases) connect(t *testing.T) (c *Cluster, cut func()) {
 	config := s.Config()
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return cuttable{next, &isCut} })
 	c, err := Connect(t.Context(), config, Options{Version: "test", Labels: map[string]string{"team": "db"}, Log: zap.NewNop()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return c, func() { isCut.Store(true) }
 }
 

@@ -16,7 +16,9 @@ import (
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
+	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/k8s"
@@ -57,31 +59,28 @@ func in(code int, parts ...string) func(*http.Request) int {
 	}
 }
 
-// newRefusing returns a function that connects to a Kubernetes in memory, and the requests that it refuses. Each watched
-// namespace has the Rds orders.
-func newRefusing(t *testing.T, o k8s.Options) (*refusing, func() (*k8s.Cluster, error)) {
+// connectRefusing connects to a Kubernetes in memory, of which some requests are refused. Each watched namespace has the
+// Rds orders.
+func connectRefusing(t *testing.T, o k8s.Options, refuse func(*http.Request) int) (*refusing, *k8s.Cluster) {
 	t.Helper()
 	k := newKubeInMemory(t)
 	for _, ns := range o.Namespaces {
-		if _, err := k.withNamespace(t, ns).rdss(t).Create(t.Context(), database(t, "orders"), metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := k.withNamespace(t, ns).rdss(t).Create(t.Context(), database(t, "orders"), metav1.CreateOptions{})
+		must(t, err)
 	}
-	refused := &refusing{next: k.service.Transport}
-	refused.set(in(0))
-	k.service.Transport = refused
-	return refused, func() (*k8s.Cluster, error) { return k8s.Connect(t.Context(), k.service, o) }
+	api := &refusing{next: k.service.Transport}
+	api.set(refuse)
+	k.service.Transport = api
+	c, err := k8s.Connect(t.Context(), k.service, o)
+	must(t, err)
+	return api, c
 }
 
 func TestForbiddenNamespaceStopsNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		core, log := observer.New(zap.WarnLevel)
-		api, connect := newRefusing(t, k8s.Options{Version: "test", Namespaces: []string{"aaa", "shop"}, Own: "shop", Log: zap.New(core)})
-		api.set(in(http.StatusForbidden, "/aaa/"))
-		c, err := connect()
-		if err != nil {
-			t.Fatalf("one namespace is readable: %v", err)
-		}
+		api, c := connectRefusing(t, k8s.Options{Version: "test", Namespaces: []string{"aaa", "shop"}, Own: "shop", Log: zap.New(core)},
+			in(http.StatusForbidden, "/aaa/"))
 		run(t, c)
 		time.Sleep(time.Hour)
 		if !c.HasSynced() || !c.Reachable() || c.Target("shop", "orders") == nil || c.Target("aaa", "orders") != nil {
@@ -108,18 +107,12 @@ func TestForbiddenNamespaceStopsNoOther(t *testing.T) {
 func TestRdsAreWatchedOnceTheyHaveADefinition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		core, log := observer.New(zap.WarnLevel)
-		api, connect := newRefusing(t, k8s.Options{Version: "test", Namespaces: []string{"shop"}, Own: "shop", Log: zap.New(core)})
-		api.set(in(http.StatusNotFound, "/rdss"))
-		c, err := connect()
-		if err != nil {
-			t.Fatal(err)
-		}
+		api, c := connectRefusing(t, k8s.Options{Version: "test", Namespaces: []string{"shop"}, Own: "shop", Log: zap.New(core)},
+			in(http.StatusNotFound, "/rdss"))
 		run(t, c)
 		named := &autopilotv1.RdsAutopilot{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "named"}}
 		named.Spec.InstanceID = "an-instance"
-		if err := c.Create(t.Context(), named); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.Create(t.Context(), named))
 		time.Sleep(time.Hour)
 		if live, err := c.LiveTarget(t.Context(), "shop", "named"); err != nil || !live.NoRds || c.Target("shop", "named") == nil {
 			t.Errorf("the object that names its instance: %+v, %v", live, err)
@@ -145,11 +138,7 @@ func TestRdsAreWatchedOnceTheyHaveADefinition(t *testing.T) {
 func TestCachesAreSyncedOnceEachListWasRead(t *testing.T) {
 	for _, list := range []string{"/rdss", "/rdsautopilots", "/configmaps"} {
 		synctest.Test(t, func(t *testing.T) {
-			api, connect := newRefusing(t, k8s.Options{Version: "test", Namespaces: []string{"shop"}, Own: "shop", Log: zap.NewNop()})
-			c, err := connect()
-			if err != nil {
-				t.Fatal(err)
-			}
+			api, c := connectRefusing(t, k8s.Options{Version: "test", Namespaces: []string{"shop"}, Own: "shop", Log: zap.NewNop()}, in(0))
 			begin, answered := time.Now(), make(chan struct{})
 			api.set(func(r *http.Request) int {
 				if strings.Contains(r.URL.Path, list) {
@@ -180,11 +169,7 @@ func TestReachableAfterAnyAnswerButAFailure(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				api, connect := newRefusing(t, k8s.Options{Version: "test", Namespaces: []string{"aaa", "shop"}, Own: "shop", Log: zap.NewNop()})
-				c, err := connect()
-				if err != nil {
-					t.Fatal(err)
-				}
+				api, c := connectRefusing(t, k8s.Options{Version: "test", Namespaces: []string{"aaa", "shop"}, Own: "shop", Log: zap.NewNop()}, in(0))
 				run(t, c)
 				time.Sleep(time.Second)
 				api.set(test.code)
@@ -195,4 +180,79 @@ func TestReachableAfterAnyAnswerButAFailure(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestRefusedRdsAutopilotIsAWarningOnTheRds(t *testing.T) {
+	t.Parallel()
+	k := newKube(t)
+	refused := &refusing{}
+	k.service.Wrap(func(rt http.RoundTripper) http.RoundTripper { refused.next = rt; return refused })
+	refused.set(in(0))
+	c := k.connect(t)
+	run(t, c)
+	rds := k.createRds(t, c, "shop")
+	refused.set(in(http.StatusForbidden, "/rdsautopilots"))
+	if err := c.CreateAutopilot(t.Context(), rds); err == nil {
+		t.Fatal("it is created")
+	}
+	eventually(t, "the Rds has a Warning with the text of the policy", func() bool {
+		list := k.events(t, "Rds")
+		return len(list) == 1 && list[0].Type == "Warning" && strings.Contains(list[0].Note, refusalText)
+	})
+}
+
+// events returns the events about objects of a kind.
+func (k kube) events(t *testing.T, kind string) (found []eventsv1.Event) {
+	t.Helper()
+	client, err := kubernetes.NewForConfig(k.admin)
+	must(t, err)
+	list, err := client.EventsV1().Events(k.namespace).List(t.Context(), metav1.ListOptions{})
+	must(t, err)
+	for _, e := range list.Items {
+		if e.Regarding.Kind == kind {
+			found = append(found, e)
+		}
+	}
+	return found
+}
+
+func TestEventsOfTheSameFactAreMergedAndThoseOfChangesAreNot(t *testing.T) {
+	t.Parallel()
+	k := newKube(t)
+	c := k.connect(t)
+	run(t, c)
+	a := k.createAutopilot(t, c, "shop")
+	rds, err := c.LiveTarget(t.Context(), k.namespace, "shop")
+	must(t, err)
+	grow := func(to int) {
+		t.Helper()
+		if rds, err = c.PatchRds(t.Context(), rds, toSize(to)); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	c.Event(rds, nil, autopilot.Event{Reason: "StorageFull", Action: "None", Note: "100 % sure"})
+	eventually(t, "the Rds has an event", func() bool { return len(k.events(t, "Rds")) == 1 })
+	e := k.events(t, "Rds")[0]
+	if e.ReportingController != "rds-autopilot" || e.Type != "Normal" || e.Reason != "StorageFull" || e.Action != "None" ||
+		e.Note != "100 % sure" || e.Regarding.Name != "shop" || e.Regarding.UID != rds.UID || e.Regarding.APIVersion != "otc.mcsps.de/v1alpha1" {
+		t.Errorf("event %+v", e)
+	}
+	c.Event(nil, a, autopilot.Event{Warning: true, Reason: "CapReached", Action: "None", Note: strings.Repeat("ü", 2000)})
+	eventually(t, "the RdsAutopilot has an event", func() bool { return len(k.events(t, "RdsAutopilot")) == 1 })
+	if e := k.events(t, "RdsAutopilot")[0]; e.Type != "Warning" || len(e.Note) > 1024 || e.Regarding.UID != a.UID {
+		t.Errorf("event %+v", e)
+	}
+
+	grow(50) // the Rds has another version, and the event is still the same
+	c.Event(rds, nil, autopilot.Event{Reason: "StorageFull", Action: "None", Note: "again"})
+	eventually(t, "the event counts two", func() bool {
+		found := k.events(t, "Rds")
+		return len(found) == 1 && found[0].Series != nil && found[0].Series.Count == 2
+	})
+	for _, to := range []int{60, 70} {
+		c.Event(rds, nil, autopilot.Event{Reason: "GrowVolume", Action: "GrowVolume", Note: fmt.Sprintf("to %d GB", to), Change: true})
+		grow(to)
+	}
+	eventually(t, "each change has an event", func() bool { return len(k.events(t, "Rds")) == 3 })
 }

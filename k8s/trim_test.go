@@ -76,9 +76,7 @@ func TestPageOfLargeObjectsCostsAtMost20MB(t *testing.T) {
 		}
 		return 200, bodies[next]
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var before, after goruntime.MemStats
 	var all runtime.Object
 	for range 2 {
@@ -95,3 +93,6 @@ func TestPageOfLargeObjectsCostsAtMost20MB(t *testing.T) {
 		t.Errorf("each of %d pages costs %d MB", pages, each/1e6)
 	}
 }
+
+// EachRds calls f with every Rds as the cache holds it.
+func (c *Cluster) EachRds(f func(*otcv1.Rds)) { c.rds.each(f) }

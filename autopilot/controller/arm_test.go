@@ -3,14 +3,20 @@
 package controller
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/k8s"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	"github.com/mcsps/rds-autopilot/test/level"
 )
@@ -280,4 +286,196 @@ func TestChangeInProgressIsKeptWhileAutopilotIsOff(t *testing.T) {
 		setMode(v1alpha1.ModeAuto)
 		w.checkOneChange()
 	})
+}
+
+// noAutopilots is a cache that does not have the RdsAutopilots yet.
+type noAutopilots struct{ Kubernetes }
+
+func (noAutopilots) Autopilot(string, string) (*v1alpha1.RdsAutopilot, bool) { return nil, false }
+
+// unreadable is a cache without RdsAutopilots, and an API server that does not let them be read.
+type unreadable struct{ noAutopilots }
+
+func (unreadable) LiveAutopilot(context.Context, string, string) (*v1alpha1.RdsAutopilot, error) {
+	return nil, &autopilot.RefusedError{Message: "forbidden"}
+}
+
+// A right that is missing is no proof that an object is gone. The next sweep tries again, and no retry before.
+func TestRulesOfAnObjectThatMayNotBeReadStay(t *testing.T) {
+	whenArmed(t, func(t *testing.T, w *world, c *Controller) {
+		readable := c.options.Kube
+		w.remove(w.raps())
+		c.options.Kube = unreadable{noAutopilots{readable}}
+		if err := w.arm(c); err != nil || len(w.states) == 0 {
+			t.Errorf("%v, rules %v", err, w.states)
+		}
+		c.options.Kube = readable
+		if err := w.arm(c); err != nil || len(w.states) > 0 {
+			t.Errorf("readable again: %v, rules %v", err, w.states)
+		}
+	})
+}
+
+// A namespace that may not be listed any more has no events, so the cache keeps an object that was deleted.
+func TestRulesOfAnObjectThatIsGoneAreRemovedAlthoughTheCacheHasIt(t *testing.T) {
+	whenArmed(t, func(t *testing.T, w *world, c *Controller) {
+		w.stopWatches()
+		w.remove(w.raps())
+		if err := w.arm(c); !errors.Is(err, autopilot.ErrGone) {
+			t.Error(err)
+		}
+		if err := w.arm(c); err != nil || len(w.states) > 0 {
+			t.Errorf("%v, rules %v", err, w.states)
+		}
+	})
+}
+
+// The cache may be old, so only the API server proves that autopilot is off.
+func TestRulesOfADatabaseThatIsOnAreNotRemovedByAnOldCache(t *testing.T) {
+	for name, cache := range map[string]func(*world, *Controller){
+		"the RdsAutopilot is missing": func(_ *world, c *Controller) { c.options.Kube = noAutopilots{c.options.Kube} },
+		"the mode is Off": func(w *world, c *Controller) {
+			w.changeRap(func(rap *v1alpha1.RdsAutopilot) { rap.Spec.Mode = v1alpha1.ModeOff })
+			w.freezeAutopilots(c)
+			w.changeRap(func(rap *v1alpha1.RdsAutopilot) { rap.Spec.Mode = v1alpha1.ModeAuto })
+		},
+		"spec.autopilot was false": func(w *world, c *Controller) {
+			w.changeRap(func(rap *v1alpha1.RdsAutopilot) { rap.Status.Switch.Value = v1alpha1.SwitchOff })
+			w.freezeAutopilots(c)
+			w.changeRap(func(rap *v1alpha1.RdsAutopilot) { rap.Status.Switch.Value = v1alpha1.SwitchOn })
+			w.setSwitch(nil)
+			c.switches.last = map[Key]v1alpha1.Switch{}
+		},
+	} {
+		inBubble(t, name, func(t *testing.T) {
+			w := newWorld(t)
+			c := w.process()
+			w.settle(c)
+			cache(w, c)
+			if err := w.arm(c); !errors.Is(err, autopilot.ErrConflict) || len(w.states) == 0 || w.topic.URN == "" {
+				t.Errorf("%v, rules %v, topic %+v; want a conflict", err, w.states, w.topic)
+			}
+		})
+	}
+}
+
+// The removal waits for the cloud, and its write must not overwrite what was decided meanwhile.
+func TestSwitchThatIsTurnedOnDuringTheRemovalStaysOn(t *testing.T) {
+	whenArmed(t, func(t *testing.T, w *world, c *Controller) {
+		w.setSwitch(new(false))
+		w.mustDecide(c)
+		w.onRemove = func() { w.onRemove = nil; w.setSwitch(new(true)); w.mustDecide(c) }
+		if err := w.arm(c); !errors.Is(err, autopilot.ErrConflict) || w.rap().Status.Switch.Value != v1alpha1.SwitchOn {
+			t.Errorf("%v, the switch is %+v", err, w.rap().Status.Switch)
+		}
+		if must := w.arm(c); must != nil || !w.armed() {
+			t.Errorf("%v, armed %t at once", must, w.armed())
+		}
+	})
+}
+
+// A list of before the removal would show the rules again, and events need no list. It is reported once, although the
+// status is refused at first.
+func TestRulesAreRemovedOnceAndASweepUsesANewerList(t *testing.T) {
+	whenArmed(t, func(t *testing.T, w *world, c *Controller) {
+		begun, already := w.now, len(w.removes)
+		w.setSwitch(new(false))
+		w.statusRefusal, w.now = "denied by policy", w.now.Add(time.Minute)
+		for range 3 {
+			if err := w.arm(c); err == nil {
+				t.Error("the refusal is not returned")
+			}
+		}
+		w.statusRefusal = ""
+		w.settle(c)
+		c.armMarks.setSweep(database, begun)
+		w.must(w.arm(c))
+		if at := w.removes[already:]; len(at) != 2 || !at[1].After(begun) {
+			t.Errorf("removals by lists of %v, want one, and that of the sweep by a newer list than %s", at, begun)
+		}
+		if _, n := w.countEvents(eventDisarmed); n != 1 {
+			t.Errorf("%d events", n)
+		}
+	})
+}
+
+// checkGone checks that nothing of the database is in the cloud and in the status, and that there is no topic.
+func (w *world) checkGone() {
+	w.t.Helper()
+	rap := w.rap()
+	w.withLock(func() {
+		if len(w.states) > 0 || w.topic.URN != "" || rap != nil && len(rap.Status.Alarms.Rules) > 0 {
+			w.t.Errorf("rules %v, topic %+v, %+v; want none", w.states, w.topic, rap)
+		}
+	})
+}
+
+// Rules must not wait for SMN, because the sweep acts on them without any message.
+func TestArmingWaitsOnlyForTheFirstCheckOfTheTopic(t *testing.T) {
+	const pending = autopilot.SubscriptionPending
+	hangs := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+	panics := func(context.Context) error { panic("broken") }
+	for name, tc := range map[string]struct {
+		alter func(*world)
+		waits time.Duration
+	}{
+		"SMN hangs":                      {func(w *world) { w.onTopic = hangs }, topicTime},
+		"the check panics":               {func(w *world) { w.onTopic = panics }, 0},
+		"the topic cannot be stored":     {func(w *world) { w.topicRefusal = "denied" }, 0},
+		"the ConfigMap cannot be read":   {func(w *world) { w.topicHidden = &autopilot.RefusedError{Message: "denied"} }, 0},
+		"the API server does not answer": {func(w *world) { w.topicHidden = autopilot.ErrKubernetes }, 0},
+	} {
+		inBubble(t, name, func(t *testing.T) {
+			w := newWorld(t)
+			tc.alter(w)
+			checks, onTopic := 0, w.onTopic
+			w.onTopic = func(ctx context.Context) error { w.withLock(func() { checks++ }); return onTopic(ctx) }
+			hasRules := func() (has bool) { w.withLock(func() { has = len(w.states) > 0 }); return has }
+			w.run(w.process())
+			if w.advance(tc.waits - time.Second); tc.waits > 0 && hasRules() {
+				t.Error("arming has not waited")
+			}
+			if w.advance(5 * time.Second); !hasRules() {
+				t.Error("arming still waits")
+			}
+			w.checkCondition(name, v1alpha1.ConditionArmed, metav1.ConditionFalse, pending)
+			w.advance(10 * time.Minute)
+			if checks > 40 {
+				t.Errorf("%d checks of the topic in 10 minutes", checks)
+			}
+			w.withLock(func() { w.onTopic, w.topicRefusal, w.topicHidden = noError, "", nil })
+			if w.advance(time.Minute); !w.armed() {
+				t.Errorf("not armed: %+v", w.rap().Status.Conditions)
+			}
+		})
+	}
+}
+
+// The receivers read the topic from the ConfigMap, and refuse each message without it.
+func TestConfigMapOfTheTopicIsRepairedWithinSeconds(t *testing.T) {
+	for name, change := range map[string]func(context.Context, dynamic.ResourceInterface) error{
+		"deleted": func(ctx context.Context, in dynamic.ResourceInterface) error {
+			return in.Delete(ctx, k8s.TopicConfigMap, metav1.DeleteOptions{})
+		},
+		"edited": func(ctx context.Context, in dynamic.ResourceInterface) error {
+			_, err := in.Patch(ctx, k8s.TopicConfigMap, types.MergePatchType, []byte(`{"data":{"topicURN":"urn:other"}}`), metav1.PatchOptions{})
+			return err
+		},
+	} {
+		inBubble(t, name, func(t *testing.T) {
+			w := newWorld(t)
+			c := w.process()
+			w.run(c)
+			w.advance(time.Hour)
+			right := c.options.Kube.Topic()
+			w.must(change(t.Context(), w.admin.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace("default")))
+			if w.advance(3 * time.Second); right.URN == "" || right != c.options.Kube.Topic() {
+				t.Errorf("%+v, want %+v", c.options.Kube.Topic(), right)
+			}
+			w.withLock(func() { w.topicHidden = autopilot.ErrKubernetes }) // says nothing about the topic
+			if w.advance(time.Hour); !w.armed() {
+				t.Errorf("not armed: %+v", w.rap().Status.Conditions)
+			}
+		})
+	}
 }

@@ -24,7 +24,9 @@ const requestWithin = time.Minute
 func (r *round) request(ctx context.Context, c autopilot.Case, a record.Answer) (again time.Duration, err error) {
 	until := a.Attempt.RequestTime.Add(requestWithin)
 	if remaining, ok := autopilot.UntilWindowCloses(r.rap.Spec, r.options.Now()); ok && a.Attempt.Kind == v1alpha1.KindFlavor {
-		until = earlier(until, r.options.Now().Add(remaining))
+		if closes := r.options.Now().Add(remaining); closes.Before(until) {
+			until = closes
+		}
 	}
 	sendCtx, cancel := context.WithTimeout(ctx, until.Sub(r.options.Now()))
 	defer cancel()
@@ -51,13 +53,6 @@ func (r *round) request(ctx context.Context, c autopilot.Case, a record.Answer) 
 		v.RequeueIn(d.RequeueAfter)
 	}
 	return v.RequeueAfter, err
-}
-
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
 }
 
 // send sends the request and enters the answer. isClear is false if there is nothing to store: the API server has accepted

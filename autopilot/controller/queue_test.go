@@ -4,15 +4,19 @@ package controller
 
 import (
 	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"go.uber.org/zap"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
 
 // newLeader returns a controller with queues, without Kubernetes and cloud.
@@ -143,4 +147,122 @@ func TestOwnPatchStartsNoRound(t *testing.T) {
 			t.Errorf("%s: own patch %t, want %t", name, got, tc.isOwn)
 		}
 	}
+}
+
+func TestFlavorLimiterReservesPlacesUntilReleased(t *testing.T) {
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	key := func(name string) Key { return Key{"ns", name} }
+	l := newFlavorLimiter(cachedAutopilots{})
+	first, second, third := l.reserve(key("a"), 2, now), l.reserve(key("b"), 2, now), l.reserve(key("c"), 2, now)
+	if !first || !second || third || !l.reserve(key("a"), 2, now) {
+		t.Errorf("reserved %t, %t, %t; want the two places for the first two", first, second, third)
+	}
+	l.release(key("b"))
+	if !l.reserve(key("c"), 2, now) {
+		t.Error("a released place is not free")
+	}
+}
+
+// The table of the book says which changes hold a place. The watch may lag by minutes while a flavor changes.
+func TestFlavorLimiterCountsWhatIsStoredAlthoughTheCacheIsOld(t *testing.T) {
+	now, key := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), Key{"ns", "a"}
+	cached := &v1alpha1.RdsAutopilot{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+	stored := cached.DeepCopy()
+	at := metav1.NewMicroTime(now)
+	stored.Status.Changes = []v1alpha1.Change{{Kind: v1alpha1.KindFlavor, By: v1alpha1.ByAutopilot, State: v1alpha1.StateRequested, RequestTime: &at}}
+	l := newFlavorLimiter(cachedAutopilots{autopilots: []*v1alpha1.RdsAutopilot{cached}})
+	check := func(when string, has bool) {
+		t.Helper()
+		other := Key{"ns", "b"}
+		if free := l.reserve(other, 1, now); free == has {
+			t.Errorf("%s: has its place %t, want %t", when, !free, has)
+		}
+		l.release(other)
+	}
+	check("without a change", false)
+	l.store(stored)
+	check("stored", true)
+	if !l.reserve(key, 1, now) {
+		t.Error("its own change counts against it")
+	}
+	l.release(key)
+	check("after its round", true)
+	l.store(cached)
+	check("after the change", false)
+	*cached = *stored
+	l.drop(key)
+	check("in the cache alone", true)
+}
+
+// Without this, a panic would end the process, and the next leader would repeat it.
+func TestPanicInARoundIsReportedAndRetriedWithBackOff(t *testing.T) {
+	withAlarm(t, func(t *testing.T, w *world, c *Controller) {
+		var calls atomic.Int32 // of rounds of both queues
+		w.onInstance = func() {
+			calls.Add(1)
+			panic("text of a sender")
+		}
+		w.run(c)
+		w.advance(10 * time.Minute)
+		rounds := int(calls.Load())
+		n := testutil.ToFloat64(c.meters.failed.WithLabelValues(causePanic))
+		if rounds < 5 || rounds > 40 || int(n) != rounds {
+			t.Errorf("%d rounds in 10 minutes, %g counted; want retries with back-off", rounds, n)
+		}
+		w.withLock(func() {
+			i := slices.IndexFunc(w.events, func(e autopilot.Event) bool { return e.Reason == "InternalError" && e.Warning })
+			if i < 0 || strings.Contains(w.events[i].Note, "sender") {
+				t.Errorf("events %+v", w.events)
+			}
+			w.onInstance = nil
+		})
+		w.advance(3 * time.Minute)
+		w.withLock(func() {
+			if !slices.Equal(w.patches, []string{"110"}) {
+				t.Errorf("patches %v after the panics, want one", w.patches)
+			}
+		})
+	})
+}
+
+func TestStatusThatCannotBeStoredIsReportedAndStopsTheChange(t *testing.T) {
+	withAlarm(t, func(t *testing.T, w *world, c *Controller) {
+		w.statusRefusal = "denied by policy"
+		w.run(c)
+		w.advance(22 * time.Minute)
+		if n := testutil.ToFloat64(c.meters.failed.WithLabelValues(causeKubernetes)); n < 10 {
+			t.Errorf("%g failed rounds counted", n)
+		}
+		if warnings, _ := w.countEvents("StatusNotStored"); warnings == 0 || len(w.patches) > 0 {
+			t.Errorf("patches %v, %d warnings", w.patches, warnings)
+		}
+		w.withLock(func() { w.statusRefusal = "" })
+		w.advance(5 * time.Minute)
+		if len(w.patches) != 1 {
+			t.Errorf("patches %v, want one", w.patches)
+		}
+	})
+}
+
+// Arming may write the status while a decision waits for the cloud.
+func TestConflictIsRetriedAndIsNoFailure(t *testing.T) {
+	whenArmed(t, func(t *testing.T, w *world, c *Controller) {
+		w.run(c)
+		w.advance(21 * time.Minute)
+		w.raise(v1alpha1.MetricStorage)
+		w.withLock(func() {
+			w.onInstance = func() {
+				w.withLock(func() { w.onInstance = nil })
+				w.writeRap(func(rap *v1alpha1.RdsAutopilot) { rap.Status.ObservedGeneration++ })
+			}
+		})
+		w.changeRds(func(rds *otcv1.Rds) { rds.Status.Status = "ACTIVE" })
+		w.advance(time.Minute)
+		if n := testutil.ToFloat64(c.meters.failed.WithLabelValues(causeKubernetes)); n > 0 || !slices.Equal(w.patches, []string{"110"}) {
+			t.Errorf("%g failed rounds counted, patches %v; want one patch", n, w.patches)
+		}
+		if held := w.rap().Status.Held; len(held) != 1 || held[0].Reason == string(autopilot.ReasonStatusNotStored) {
+			t.Errorf("held %+v", held)
+		}
+	})
 }

@@ -32,9 +32,7 @@ func (r *round) reconcileEnabled(ctx context.Context) (time.Duration, error) {
 	if patched := r.controller.recall(r.key).patched; patched != nil {
 		c.Accepted = patched.RequestTime
 	}
-	followed := record.FollowUp(c)
-	c.Status = followed.Status
-	readErr := addAlarms(&c)
+	followed, readErr := r.follow(ctx, &c)
 	verdict := decide.Walk(ctx, &c, r.facts().Read)
 	readErr = errors.Join(readErr, c.ReadError())
 	if verdict.Change == nil { // no read may delay a growth

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus/testutil"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
@@ -39,51 +38,6 @@ func (w *world) checkOneChange() {
 	if len(s.Changes) != 1 ||
 		s.Changes[0].State != v1alpha1.StateCompleted || s.Changes[0].By != v1alpha1.ByAutopilot {
 		w.t.Errorf("changes %+v; want one completed", s.Changes)
-	}
-}
-
-// A process that is killed between two steps continues from the status, so the intent is stored before each request.
-func TestChangeIsStoredBeforeTheRequestAndOnlyTheAnswerOfTheCloudAfterIt(t *testing.T) {
-	for name, tc := range map[string]struct {
-		new   func(*testing.T) *world
-		steps []string
-	}{
-		"apply: Operator": {newWorld, []string{"status", "patch"}},
-		"apply: Cloud":    {newCloudWorld, []string{"status", "change", "status"}},
-	} {
-		inBubble(t, name, func(t *testing.T) {
-			w := tc.new(t)
-			c := w.startAlarm(v1alpha1.MetricStorage)
-			var before *v1alpha1.Change
-			w.onChange = func(context.Context, v1alpha1.Change) error { before = w.pending(); return nil }
-			threshold := w.rap().Status.Alarms.Rules[0].ThresholdPercent
-			w.mustDecide(c)
-			if !slices.Equal(w.steps, tc.steps) {
-				t.Errorf("steps %v, want %v", w.steps, tc.steps)
-			}
-			if slices.Contains(tc.steps, "change") && (before == nil || before.To != "110") {
-				t.Errorf("the status had the intent %+v at the request to the cloud", before)
-			}
-			if p := w.pending(); p == nil || p.To != "110" {
-				t.Errorf("pending %+v", p)
-			}
-			w.settle(c)
-			if w.endJobs(); w.rds() != nil {
-				w.apply()
-			}
-			w.clear(v1alpha1.MetricStorage)
-			w.must(w.check(c))
-			w.checkOneChange()
-			if got := w.rap().Status.Alarms.Rules[0].ThresholdPercent; got == threshold {
-				t.Errorf("the rule of 110 GB still has the threshold %d %%", got)
-			}
-			if n := testutil.ToFloat64(c.meters.decisions.WithLabelValues("storage", "GrowVolume", "AlarmInForce")); n != 1 {
-				t.Errorf("%g decisions counted", n)
-			}
-			if _, events := w.countEvents(string(autopilot.ActionGrowVolume)); events != 1 {
-				t.Errorf("%d events of the growth", events)
-			}
-		})
 	}
 }
 
@@ -167,42 +121,6 @@ func TestRoundOnOldAutopilotConflictsAndPatchesNothing(t *testing.T) {
 		w.now = w.now.Add(time.Second)
 		if _, err := w.decide(c); err != nil {
 			t.Errorf("the retry must read the stored version: %v", err)
-		}
-	})
-}
-
-// Without the id of the job, the next round would request the change again and never learn how the first job ended.
-func TestConflictAfterTheRequestLosesNoJob(t *testing.T) {
-	level.InBubble(t, func(t *testing.T) {
-		w := newCloudWorld(t)
-		c := w.startAlarm(v1alpha1.MetricStorage)
-		w.onChange = func(context.Context, v1alpha1.Change) error {
-			w.writeRap(func(rap *v1alpha1.RdsAutopilot) { rap.Status.ObservedGeneration++ })
-			return nil
-		}
-		w.mustDecide(c)
-		if p := w.pending(); p == nil || p.JobID != "job-110" {
-			t.Errorf("pending %+v", p)
-		}
-		w.settle(c)
-		isGrowth := func(d v1alpha1.DecisionRecord) bool { return d.Reason == "AlarmInForce" && d.To == "110" }
-		_, events := w.countEvents(string(autopilot.ActionGrowVolume))
-		if d := w.rap().Status.Decisions; events != 1 || !slices.ContainsFunc(d, isGrowth) {
-			t.Errorf("%d events, decisions %+v", events, d)
-		}
-	})
-}
-
-// A list from before the end of the job shows the former size, so the job would count as one without effect.
-func TestRoundReadsTheInstanceAfterItsJobHasEnded(t *testing.T) {
-	level.InBubble(t, func(t *testing.T) {
-		w := newCloudWorld(t)
-		c := w.startAlarm(v1alpha1.MetricStorage)
-		w.mustDecide(c)
-		w.endJobs()
-		w.readBefore = w.now.Add(-c.options.Cloud.ListMaxAge()) // such a list is new enough for other rounds
-		if _, err := w.decide(c); !errors.Is(err, errNoAnswer) {
-			t.Errorf("the round has used a list from before the end of the job: %v", err)
 		}
 	})
 }
@@ -326,4 +244,63 @@ func TestReplicaWithAnAutopilotOfItsOwnIsNotReportedAsSmaller(t *testing.T) {
 			t.Errorf("%d events", n)
 		}
 	})
+}
+
+// growPostgres lets a volume of PostgreSQL grow, and returns the message of the record.
+func growPostgres(t *testing.T, prepare func(*world)) (w *world, message string) {
+	t.Helper()
+	w = newWorld(t)
+	w.now, w.inst.Engine = time.Now(), "PostgreSQL"
+	c := w.startAlarm(v1alpha1.MetricStorage)
+	w.wal = autopilot.WAL{GB: 41, InactiveSlots: 1}
+	prepare(w)
+	time.Sleep(time.Until(w.now)) // startAlarm has advanced only the world's clock
+	w.run(c)
+	w.advance(time.Minute)
+	if len(w.patches) != 1 {
+		t.Fatalf("patches %v, want one", w.patches)
+	}
+	records := w.rap().Status.Decisions
+	i := slices.IndexFunc(records, func(d v1alpha1.DecisionRecord) bool { return d.Action == string(autopilot.ActionGrowVolume) })
+	if i < 0 {
+		t.Fatalf("no record of a growth: %+v", records)
+	}
+	return w, records[i].Message
+}
+
+func TestRecordNamesWALOnceAfterAGrowth(t *testing.T) {
+	const sentence = "of the 92 GB in use are WAL"
+	for name, tc := range map[string]struct {
+		prepare  func(*world)
+		reads    int
+		warnings int
+	}{
+		"much WAL":       {func(*world) {}, 1, 1},
+		"a panic":        {func(w *world) { w.onWAL = func(context.Context) { panic("broken") } }, 1, 0},
+		"another engine": {func(w *world) { w.inst.Engine = "MySQL" }, 0, 0},
+		"a slow Cloud Eye": {func(w *world) {
+			w.onWAL = func(context.Context) {
+				time.Sleep(20 * time.Second)
+				patches := 0
+				w.withLock(func() { patches = len(w.patches) })
+				if records := w.rap().Status.Decisions; patches != 1 || len(records) == 0 {
+					w.t.Errorf("%d patches and %d records while WAL is read", patches, len(records))
+				}
+			}
+		}, 1, 1},
+		"a Cloud Eye that hangs": {func(w *world) {
+			w.walErr, w.onWAL = errNoAnswer, func(ctx context.Context) { <-ctx.Done() }
+		}, 1, 0},
+	} {
+		inBubble(t, name, func(t *testing.T) {
+			w, message := growPostgres(t, tc.prepare)
+			warnings, _ := w.countEvents(string(autopilot.ReasonCauseNotData))
+			if len(w.walFrom) != tc.reads || warnings != tc.warnings || strings.Count(message, sentence) != tc.warnings {
+				t.Errorf("%d reads, %d warnings, %q; want %d and %d", len(w.walFrom), warnings, message, tc.reads, tc.warnings)
+			}
+			if tc.reads > 0 && w.walFrom[0] != "rds_cluster_id:in01" {
+				t.Errorf("read from %v, want the dimension of the rule", w.walFrom)
+			}
+		})
+	}
 }

@@ -336,11 +336,6 @@ func (w *world) raise(m v1alpha1.Metric) {
 	})
 }
 
-// clear ends the alarm of a metric.
-func (w *world) clear(m v1alpha1.Metric) {
-	w.withLock(func() { w.states["al-"+string(m)] = autopilot.AlarmState{State: v1alpha1.StateOK, Since: w.now} })
-}
-
 // startAlarm returns a controller whose database is armed and has an alarm.
 func (w *world) startAlarm(m v1alpha1.Metric) *Controller {
 	w.t.Helper()

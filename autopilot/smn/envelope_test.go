@@ -12,21 +12,25 @@ import (
 	"testing"
 )
 
-func example(t testing.TB, name string) []byte {
+// must fails the test if there is an error.
+func must(t testing.TB, err error) {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("testdata", name))
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+func example(t testing.TB, name string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("testdata", name))
+	must(t, err)
 	return data
 }
 
 func exampleKey(t testing.TB) *rsa.PublicKey {
 	t.Helper()
 	cert, err := ParseCertificate(example(t, "throwaway_cert.pem"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return cert.PublicKey.(*rsa.PublicKey)
 }
 
@@ -36,9 +40,7 @@ func TestExamplesOfTheManualAreVerified(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e, err := ParseEnvelope(example(t, name+".json"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if want := example(t, name+".signing-string.txt"); !bytes.Equal(e.SigningString(), want) {
 				t.Errorf("signing string\n%q\nwant\n%q", e.SigningString(), want)
 			}
@@ -108,9 +110,7 @@ func TestParseEnvelopeChecksFields(t *testing.T) {
 // FuzzAlarm has the other examples.
 func TestParseAlarmReadsTheValueOfTheExampleAndRefusesTheTemplate(t *testing.T) {
 	e, err := ParseEnvelope(example(t, "notification_alarm.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if a, err := ParseAlarm(e.Message); err != nil || a.Value != 91.37 || a.ValueTime.UnixMilli() != 1720605600000 {
 		t.Errorf("%+v, %v", a, err)
 	}
@@ -121,9 +121,7 @@ func TestParseAlarmReadsTheValueOfTheExampleAndRefusesTheTemplate(t *testing.T) 
 
 func TestParseAlarmRefuses(t *testing.T) {
 	e, err := ParseEnvelope(example(t, "notification_alarm.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for name, change := range map[string][2]string{
 		"a string for a number":   {`1720605661184`, `"1720605661184"`},
 		"a time of long ago":      {`1720605661184`, `1720605661`},

@@ -87,9 +87,7 @@ func FuzzEnvelope(f *testing.F) {
 			again[keySubscribeURL] = lenient.SubscribeURL
 		}
 		written, err := json.Marshal(again)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		reread, err := ParseEnvelope(written)
 		if diff := cmp.Diff(e, reread); err != nil || diff != "" {
 			t.Fatalf("two readings of one body, %v:\n%s", err, diff)
@@ -111,13 +109,9 @@ func keysOf(t *testing.T, body []byte) []string {
 	var keys []string
 	for dec.More() {
 		key, err := dec.Token()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		keys = append(keys, key.(string))
-		if err := dec.Decode(new(json.RawMessage)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, dec.Decode(new(json.RawMessage)))
 	}
 	return keys
 }
@@ -204,9 +198,7 @@ func FuzzAlarm(f *testing.F) {
 	f.Add(string(example(f, "template_v1_alarm.json")))
 	for _, name := range []string{"notification_alarm.json", "notification_alarm_pg_instance_level.json"} {
 		e, err := ParseEnvelope(example(f, name))
-		if err != nil {
-			f.Fatal(err)
-		}
+		must(f, err)
 		f.Add(e.Message)
 	}
 	f.Add(`{"alarm_id":"al1","alarm_status":"ok","namespace":"N","metric_name":"m","dimension":"a:b,c:d","time":1720605661184,"alarmValue":[{"time":1720605661184,"value":1e308}]}`)
@@ -359,9 +351,7 @@ func FuzzCertURL(f *testing.F) {
 			return
 		}
 		u, err := url.Parse(raw)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if u.Scheme != "https" || Host(u.Host) != host || u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || !path.MatchString(u.Path) || u.String() != raw {
 			t.Fatalf("accepted %q", raw)
 		}

@@ -22,8 +22,8 @@ import (
 
 // Limits of the receiver, each with the status beyond it. SMN gives up after 5 s and repeats only messages that were
 // answered 5xx (docs/cloud-facts.md, Delivery). So every answer is sent within 4 s, and none is 429. There is no limit
-// per source address: SMN's addresses are not fixed, and behind an ingress all senders have one address. The
-// limits of certificates are in autopilot/smn/signature.go, those of the fields of a message in object.go beside it.
+// per source address: SMN's addresses are not fixed, and behind an ingress all senders have one address. The limits of
+// certificates are in autopilot/smn/signature.go, those of the fields of a message in object.go there.
 
 // MaxBody is the largest body in bytes; beyond it the answer is 413. A message has at most 256 KB, and escaping
 // doubles it.

@@ -176,3 +176,29 @@ func TestUnavailableIsNeverCausedByTheSender(t *testing.T) {
 		})
 	}
 }
+
+func TestAddSignalKeepsTheNewestOfEachMetric(t *testing.T) {
+	now := metav1.NowMicro()
+	sig := func(id string, age time.Duration) v1alpha1.Signal {
+		return v1alpha1.Signal{Metric: v1alpha1.MetricCPU, MessageID: id, AlarmTime: metav1.NewMicroTime(now.Add(-age))}
+	}
+	in, first := addSignal(v1alpha1.Intake{}, sig("a", time.Minute))
+	for _, tc := range []struct {
+		name string
+		sig  v1alpha1.Signal
+		want result
+	}{
+		{"the same message", sig("a", time.Minute), resultDuplicate},
+		{"an older alarm", sig("b", 2*time.Minute), resultStale},
+		{"the same alarm under a fresh id", sig("c", time.Minute), resultStale},
+		{"a newer alarm", sig("d", 0), resultStored},
+		{"another metric", v1alpha1.Signal{Metric: v1alpha1.MetricStorage, MessageID: "e"}, resultStored},
+	} {
+		if _, got := addSignal(in, tc.sig); got != tc.want || first != resultStored {
+			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
+		}
+	}
+	if len(in.Signals) != 1 || in.Signals[0].MessageID != "a" {
+		t.Errorf("the intake that was passed was altered: %+v", in)
+	}
+}

@@ -59,9 +59,7 @@ func TestPlanReadsAndWritesNothing(t *testing.T) {
 	var behind atomic.Int64
 	behind.Store(int64(40 * time.Minute))
 	sim, err := simcloud.Start(simcloud.Options{Now: func() time.Time { return time.Now().Add(-time.Duration(behind.Load())) }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = sim.Close() })
 	f := newPlanWorld(t, sim)
 	here, there := f.here, f.there
@@ -172,22 +170,14 @@ func (f *planWorld) readers() map[string]string {
 	f.t.Helper()
 	dir, ctx := f.t.TempDir(), f.t.Context()
 	manifest := filepath.Join(dir, "rbac.yaml")
-	if err := os.WriteFile(manifest, []byte(readers), 0o600); err != nil {
-		f.t.Fatal(err)
-	}
-	if err := f.kube.Grant(ctx, f.here, manifest); err != nil {
-		f.t.Fatal(err)
-	}
+	must(f.t, os.WriteFile(manifest, []byte(readers), 0o600))
+	must(f.t, f.kube.Grant(ctx, f.here, manifest))
 	files := map[string]string{}
 	for _, name := range []string{"everywhere", "here"} {
 		cfg, err := f.kube.ServiceAccountConfig(ctx, f.here, name)
-		if err != nil {
-			f.t.Fatal(err)
-		}
+		must(f.t, err)
 		files[name] = filepath.Join(dir, name)
-		if err := apiserver.WriteKubeconfig(files[name], cfg); err != nil {
-			f.t.Fatal(err)
-		}
+		must(f.t, apiserver.WriteKubeconfig(files[name], cfg))
 	}
 	return files
 }
@@ -201,9 +191,7 @@ func (f *planWorld) versions() map[string]string {
 		{Group: "events.k8s.io", Version: "v1", Resource: "events"}, {Group: "coordination.k8s.io", Version: "v1", Resource: "leases"},
 	} {
 		list, err := f.admin.Resource(kind).Namespace(f.here).List(f.t.Context(), metav1.ListOptions{})
-		if err != nil {
-			f.t.Fatal(err)
-		}
+		must(f.t, err)
 		for _, o := range list.Items {
 			versions[kind.Resource+" "+o.GetName()] = o.GetResourceVersion()
 		}
@@ -225,9 +213,7 @@ func newPlanWorld(t *testing.T, sim *simcloud.Cloud) *planWorld {
 	t.Helper()
 	kube := shared.Kubernetes(t)
 	admin, err := dynamic.NewForConfig(kube.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return &planWorld{t: t, kube: kube, admin: admin, sim: sim, here: kube.Namespace(t), there: kube.Namespace(t)}
 }
 
@@ -236,9 +222,7 @@ func (f *planWorld) database(namespace, name string, in simcloud.Instance) simcl
 	f.t.Helper()
 	in.Name = name
 	in, err := f.sim.AddInstance(in)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	must(f.t, err)
 	f.rds(namespace, name, in)
 	return in
 }

@@ -4,6 +4,8 @@ package app
 
 import (
 	"context"
+	"flag"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -14,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"go.uber.org/zap"
 	"sigs.k8s.io/yaml"
@@ -36,9 +39,7 @@ type alert struct {
 func alerts(t *testing.T) map[string]alert {
 	t.Helper()
 	text, err := os.ReadFile("../../deploy/alerts.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var manifest struct {
 		Spec struct {
 			Groups []struct {
@@ -46,9 +47,7 @@ func alerts(t *testing.T) map[string]alert {
 			} `json:"groups"`
 		} `json:"spec"`
 	}
-	if err := yaml.Unmarshal(text, &manifest); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.Unmarshal(text, &manifest))
 	all := map[string]alert{}
 	for _, g := range manifest.Spec.Groups {
 		for _, a := range g.Rules {
@@ -93,9 +92,7 @@ func families(t *testing.T) map[string]family {
 		t.Errorf("%v %v", problems, err)
 	}
 	gathered, err := reg.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	found := map[string]family{}
 	for _, f := range gathered {
 		labels := map[string]map[string]bool{}
@@ -244,9 +241,7 @@ func TestAlertsQueryMetricsThatExist(t *testing.T) {
 
 func TestGracePeriodIsLongerThanTheStop(t *testing.T) {
 	text, err := os.ReadFile("../../deploy/install.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	found := regexp.MustCompile(`(?m)^ +terminationGracePeriodSeconds: (\d+)$`).FindStringSubmatch(string(text))
 	o := Defaults()
 	if len(found) != 2 || strings.Contains(string(text), "--drain-delay=") {
@@ -267,13 +262,63 @@ func TestDashboardsQueryMetricsThatExist(t *testing.T) {
 	}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, metric := range regexp.MustCompile(`\brds_autopilot_[a-z_]+`).FindAllString(string(text), -1) {
 			if _, ok := find(all, metric); !ok {
 				t.Errorf("%s: there is no metric %s", file, metric)
 			}
 		}
+	}
+}
+
+var update = flag.Bool("update", false, "write docs/metrics.md anew")
+
+const metricsHead = `# Metrics
+
+With this page you look up each metric, with its type, labels and values. ` + "`make generate`" + ` writes it.
+[Monitoring](monitoring.md) has the alerts and dashboards.
+
+Labels have fixed sets of values; the answers of the cloud come with the first of their kind. No label names an object.
+
+| metric | type | labels | meaning |
+|---|---|---|---|
+`
+
+// manyValues of a label are not listed one by one.
+const manyValues = 8
+
+// TestTheReferenceOfMetricsIsGenerated compares docs/metrics.md with the registry; -update writes it.
+func TestTheReferenceOfMetricsIsGenerated(t *testing.T) {
+	const page = "../../docs/metrics.md"
+	all := families(t)
+	text := metricsHead
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if !strings.HasPrefix(name, "rds_autopilot_") {
+			continue
+		}
+		var labels []string
+		for _, label := range slices.Sorted(maps.Keys(all[name].labels)) {
+			values := slices.Sorted(maps.Keys(all[name].labels[label]))
+			switch {
+			case name == "rds_autopilot_build_info":
+				labels = append(labels, "`"+label+"`")
+			case len(values) > manyValues:
+				labels = append(labels, fmt.Sprintf("`%s`: %d values", label, len(values)))
+			default:
+				labels = append(labels, fmt.Sprintf("`%s`: %s", label, strings.Join(values, ", ")))
+			}
+		}
+		text += fmt.Sprintf("| `%s` | %s | %s | %s |\n", name, all[name].kind, strings.Join(labels, "; "), strings.ReplaceAll(all[name].help, "|", "\\|"))
+	}
+	if *update {
+		if err := os.WriteFile(page, []byte(text), 0o644); err != nil { //nolint:gosec // a document
+			t.Fatal(err)
+		}
+		return
+	}
+	written, err := os.ReadFile(page)
+	must(t, err)
+	if diff := cmp.Diff(text, string(written)); diff != "" {
+		t.Errorf("%s is stale: run make generate (-generated +file):\n%s", page, diff)
 	}
 }

@@ -34,17 +34,21 @@ func (w cuttable) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.next.RoundTrip(r)
 }
 
+// must fails the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // inMemory returns a simulated cloud and API server without databases.
 func inMemory(t *testing.T) (*simcloud.Cloud, *simkube.Server) {
 	t.Helper()
 	sim, err := simcloud.Start(simcloud.Options{Local: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	kube, err := simkube.New(simkube.Options{CRDs: []string{"../../deploy/crds/rds.yaml", "../../deploy/crds/autopilot.otc.mcsps.de_rdsautopilots.yaml"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return sim, kube
 }
 
@@ -84,9 +88,7 @@ func TestServiceLeadsWhileTheCloudRefusesItsCredentials(t *testing.T) {
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		a, err := New(ctx, kube.Config(), o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var working sync.WaitGroup
 		working.Go(func() { _ = a.kube.Run(ctx) })
 		working.Go(func() { _ = a.lead(ctx) })
@@ -110,9 +112,7 @@ func TestReplicaCompetesAgainAfterALostLease(t *testing.T) {
 		o := optionsIn(sim)
 		ctx, stop := context.WithCancel(t.Context())
 		a, err := New(ctx, config, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var working sync.WaitGroup
 		working.Go(func() { _ = a.kube.Run(ctx) })
 		working.Go(func() {

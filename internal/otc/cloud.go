@@ -91,7 +91,7 @@ func Connect(ctx context.Context, o Options) (*Cloud, error) {
 	err = c.session.logIn(ctx)
 	_, isWrong := errors.AsType[*tls.CertificateVerificationError](err) // a certificate that is wrong stays wrong
 	mayChange := errors.Is(err, ErrCredentials) || errors.Is(err, ErrUnavailable) && !isWrong
-	if err != nil && !(o.Patient && mayChange) {
+	if err != nil && (!o.Patient || !mayChange) {
 		return nil, err
 	}
 	return c, nil
@@ -101,7 +101,7 @@ func Connect(ctx context.Context, o Options) (*Cloud, error) {
 // credentials each time, and sends refused ones again only after a pause.
 func (c *Cloud) Reach(ctx context.Context, every time.Duration) {
 	for {
-		_, err := c.session.get(ctx)
+		_, err := c.session.get(ctx, "")
 		if err == nil || ctx.Err() != nil {
 			return
 		}
@@ -165,7 +165,7 @@ func (c *Cloud) confirmed(ctx context.Context, confirm func(context.Context) err
 	err := checkIDs(ids)
 	var l *login
 	if err == nil {
-		l, err = c.session.get(ctx)
+		l, err = c.session.get(ctx, "")
 	}
 	if err == nil {
 		p.ProjectID, p.AKSKAuthOptions, base = l.projectID, l.aksk(), l.bases[c.transport.ops[op].service]

@@ -87,18 +87,13 @@ func (c *Cloud) Rule(ctx context.Context, id string) (Rule, error) {
 // UpdateTime. The error wraps ErrQuota at 1,000 rules (CES umn: constraints.rst).
 func (c *Cloud) CreateRule(ctx context.Context, r Rule) (string, error) {
 	id, err := alarms.CreateAlarm(c.client(ctx, opCreateRule), alarms.CreateAlarmOpts{
-		AlarmName:        r.Name,
-		AlarmDescription: r.Description,
+		AlarmName: r.Name, AlarmDescription: r.Description, AlarmLevel: r.Level, Condition: r.condition(),
 		Metric: alarms.MetricForAlarm{
 			Namespace: r.Namespace, MetricName: r.Metric,
 			Dimensions: []alarms.MetricsDimension{{Name: r.Dimension, Value: r.DimensionValue}},
 		},
-		Condition:          r.condition(),
-		AlarmEnabled:       &r.Enabled,
-		AlarmActionEnabled: &r.ActionEnabled,
-		AlarmLevel:         r.Level,
-		AlarmActions:       notify(r.AlarmActions),
-		OkActions:          notify(r.OKActions),
+		AlarmEnabled: &r.Enabled, AlarmActionEnabled: &r.ActionEnabled,
+		AlarmActions: notify(r.AlarmActions), OkActions: notify(r.OKActions),
 	})
 	if err != nil {
 		return "", c.transport.wrapError(opCreateRule, err)

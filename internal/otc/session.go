@@ -58,12 +58,9 @@ func (l *login) key() string {
 	return cmp.Or(l.token, l.account.accessKey)
 }
 
-// aksk returns the options that sign requests; empty with a token. They contain no domain, because the SDK would then
-// name the domain instead of the project in each request.
+// aksk returns the options with which the SDK signs requests; without an access key it signs none. They contain no
+// domain, because the SDK would then name the domain instead of the project in each request.
 func (l *login) aksk() golangsdk.AKSKAuthOptions {
-	if !l.account.byKey() {
-		return golangsdk.AKSKAuthOptions{}
-	}
 	return golangsdk.AKSKAuthOptions{
 		AccessKey: l.account.accessKey, SecretKey: l.account.secretKey, SecurityToken: l.account.securityToken,
 		ProjectId: l.projectID,
@@ -76,17 +73,13 @@ func (s *session) current() *login {
 	return s.last
 }
 
-func (s *session) get(ctx context.Context) (*login, error) {
-	if l := s.current(); l != nil {
+// get returns the login. stale is the key of one that the cloud has refused, or empty. Of all callers that need another
+// one, one logs in and the others wait.
+func (s *session) get(ctx context.Context, stale string) (*login, error) {
+	if l := s.current(); l.key() != stale {
 		return l, nil
 	}
-	return s.logins.Get(ctx, "", s.now())
-}
-
-// renew replaces the login with this key. Of all callers whose requests were refused, one logs in and the others wait.
-func (s *session) renew(ctx context.Context, stale string) error {
-	_, err := s.logins.Get(ctx, stale, s.now())
-	return err
+	return s.logins.Get(ctx, stale, s.now())
 }
 
 func (s *session) newLogins() *shared.Reads[string, *login] {

@@ -88,7 +88,7 @@ func (c call) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		if fault.Status == http.StatusUnauthorized && c.op != opLogin && !renewed {
 			renewed = true // once per call, because a service may never accept the token
-			if err := c.t.session.renew(c.ctx, cmp.Or(token, c.key)); err != nil {
+			if _, err := c.t.session.get(c.ctx, cmp.Or(token, c.key)); err != nil {
 				return nil, c.unsent(err)
 			}
 			if c.key != "" { // the request is signed with the old key; the next call uses the new one

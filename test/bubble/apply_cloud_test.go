@@ -3,7 +3,6 @@
 package bubble
 
 import (
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -28,27 +27,6 @@ func (f *fleet) databaseWithoutRds(namespace, name string, in simcloud.Instance)
 	id := f.addInstance(in).ID
 	f.createAutopilot(namespace, name, `{"apply":"Cloud","instanceID":"`+id+`"}`)
 	return id
-}
-
-// In the swarm, requests are refused and jobs fail, but the oracle does not judge how that is reported.
-func TestRefusalsAndFailedJobsOfTheCloudAreReportedAndRetried(t *testing.T) {
-	refusal := simcloud.Refusal{Status: http.StatusRequestEntityTooLarge, Code: "DBS.200046", Message: "The quota has been reached."}
-	inFleet(t, simcloud.Settings{Refuse: map[string]simcloud.Refusal{"EnlargeVolume": refusal}}, func(f *fleet) {
-		id := f.databaseWithoutRds("default", "db", smallInstance())
-		f.start(applyCloud())
-		f.waitArmed("default", "db")
-		f.uses(id, 93)
-		f.waitUntil("the refusal is reported", func() bool { return f.hasDecision("db", "QuotaExceeded") })
-		f.waitUntil("the request is repeated", func() bool { return f.sim.Count("rds", "EnlargeVolume") > 3 })
-		r := f.autopilot("default", "db").Status.Changes[0].Refusal
-		if r == nil || r.NextTime == nil || !strings.Contains(r.Message, strings.TrimSuffix(refusal.Message, ".")) {
-			t.Errorf("the refusal is %+v", r)
-		}
-		f.sim.Configure(func(s *simcloud.Settings) { s.Refuse, s.JobsFail = nil, true })
-		f.waitUntil("the failed job is reported", func() bool { return f.hasDecision("db", "JobFailed") })
-		f.sim.Configure(func(s *simcloud.Settings) { s.JobsFail = false })
-		f.waitUntil("the volume has grown", func() bool { in, _ := f.sim.Instance(id); return in.VolumeGB == 110 })
-	})
 }
 
 // The operator of a database is gone. The cloud is asked only once the object has no Rds beside it.

@@ -218,20 +218,6 @@ func armedCondition(a *v1alpha1.RdsAutopilot) metav1.Condition {
 	return metav1.Condition{}
 }
 
-// hasDecision reports whether a decision with this reason is recorded in the namespace default.
-func (f *fleet) hasDecision(name, reason string) bool {
-	f.t.Helper()
-	return slices.ContainsFunc(f.autopilot("default", name).Status.Decisions, func(d v1alpha1.DecisionRecord) bool {
-		return d.Reason == reason
-	})
-}
-
-// isTrue reports whether a condition of a database is True.
-func (f *fleet) isTrue(db, kind string) bool {
-	f.t.Helper()
-	return meta.IsStatusConditionTrue(f.autopilot("default", db).Status.Conditions, kind)
-}
-
 // events returns the events with this reason on the objects with this name, ordered by kind.
 func (f *fleet) events(namespace, name, reason string) []eventsv1.Event {
 	f.t.Helper()
@@ -318,12 +304,4 @@ func (f *fleet) checkAlarms(a *v1alpha1.RdsAutopilot) map[v1alpha1.Metric]simclo
 		}
 	}
 	return rules
-}
-
-// replaceStatus removes the status of an RdsAutopilot, as a restored backup has none.
-func (f *fleet) replaceStatus(namespace, name string) {
-	f.t.Helper()
-	_, err := f.raps(namespace).Patch(f.t.Context(), name, types.JSONPatchType, []byte(`[{"op":"remove","path":"/status"}]`),
-		metav1.PatchOptions{}, "status")
-	f.must(err)
 }

@@ -12,10 +12,6 @@ import (
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/internal/otc"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
@@ -25,31 +21,25 @@ import (
 
 // database is one database with everything that the oracle knows of it.
 type database struct {
-	w            *swarm
-	name         string
-	databasePlan databasePlan
-	replicaID    string
-	first        simcloud.Instance
-	burst        float64
+	w             *swarm
+	name          string
+	databasePlan  databasePlan
+	id, replicaID string
+	first         simcloud.Instance
+	burst         float64
 
 	fullFor   time.Duration // how long it has been read-only
 	limitSeen time.Duration // how long the service could measure that it is read-only
 
 	mu            sync.Mutex
-	id            string
 	sample        []sample   // newest last
 	policies      []policyAt // newest last
 	switched      string     // spec.autopilot of the Rds: true, false or absent
-	born          time.Time  // when the RdsAutopilot was created
-	leftAt        time.Time  // when the instance left the cloud
-	exists        bool       // the RdsAutopilot exists and is not being deleted
 	hasRds        bool
 	refusedAt     time.Time // when the cloud last refused its operator, or a job of its failed
 	failing       int       // jobs that are still to fail
 	noOperator    time.Time // until then, the operator does not apply its Rds
 	faultsEnd     time.Time // until then, a series of its is faulty
-	hasSecond     bool      // another Rds names its instance
-	otherFirst    bool      // and was on while this one was off
 	specGB        int       // the size in the Rds
 	specFlavor    string    // the flavor in the Rds
 	rdsGB         int       // the size that the last person, or the operator, wrote into the Rds
@@ -58,16 +48,12 @@ type database struct {
 	resizing      string            // the flavor that the service has requested and the cloud does not have yet
 	ours          string            // the flavor that it last requested
 	intents       []openChange      // as stored
-	left          simcloud.Instance // as it was when it left the cloud
-	gone          bool              // the instance has left the cloud
 	requests      []flavorRequest   // flavors that the service has requested of the cloud
 	starts        []time.Time       // when the cloud began them
-	cutOff        time.Time         // when the service was killed during a request for it, which may count as a start
 	jobsSeen      int               // jobs of the instance that were attributed
 	peoplesFlavor string            // the flavor in the Rds, if somebody else wrote it
 	revertedAt    time.Time         // when somebody replaced the flavor of the service in the Rds by a smaller one, within its day
 	peopled       time.Time         // when people last changed its size or flavor
-	peoples       map[string]bool   // flavors that somebody else has requested
 	touched       time.Time         // until then, the oracle excuses delays, because of what people did
 	resets        time.Time         // until then, an admission policy reverts patches of the Rds
 	capFrom       simcloud.Instance // at the first arming
@@ -103,7 +89,7 @@ type policyAt struct {
 }
 
 func (w *swarm) addDatabase(p databasePlan) {
-	d := &database{w: w, name: p.name, databasePlan: p, reported: map[string]bool{}, peoples: map[string]bool{p.instance.Flavor: true}}
+	d := &database{w: w, name: p.name, databasePlan: p, reported: map[string]bool{}}
 	p.instance.Name = p.name
 	if p.sizeless {
 		p.instance.Omits = []string{"size"}
@@ -124,7 +110,8 @@ func (w *swarm) addDatabase(p databasePlan) {
 	w.databases = append(w.databases, d) // before its first write, which admit judges
 	d.createAutopilot(p.policy)
 	if p.apply != "Alone" {
-		d.createRds(true, in.ID)
+		w.createRds(swarmNamespace, p.name, rdsSpec(in, true), in.ID)
+		d.dropSwitch()
 	}
 	w.logf(d.name, "%s, version %s, %d GB, %.1f GB used, apply %s, policy %s", in.Flavor, in.Version, in.VolumeGB, in.Workload.UsedGB, p.apply, text(p.policy))
 }
@@ -137,14 +124,8 @@ func text(v any) string {
 	return string(b)
 }
 
-func (d *database) ID() string {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.id
-}
-
 func (d *database) instance() simcloud.Instance {
-	in, _ := d.w.sim.Instance(d.ID())
+	in, _ := d.w.sim.Instance(d.id)
 	return in
 }
 
@@ -152,18 +133,9 @@ func (d *database) createAutopilot(policy map[string]any) {
 	spec := withoutNulls(policy)
 	spec["apply"] = d.databasePlan.apply
 	if d.databasePlan.apply == "Alone" {
-		spec["apply"], spec["instanceID"] = "Cloud", d.ID()
+		spec["apply"], spec["instanceID"] = "Cloud", d.id
 	}
 	d.w.createAutopilot(swarmNamespace, d.name, text(spec))
-}
-
-// createRds creates the Rds with spec.autopilot. The operator sets an empty id later.
-func (d *database) createRds(on bool, id string) {
-	in := d.instance()
-	d.w.createRds(swarmNamespace, d.name, map[string]any{
-		"datastoretype": in.Engine, "datastoreversion": in.Version, "flavorref": in.Flavor, "volumesize": int64(in.VolumeGB), "volumetype": in.VolumeType, "autopilot": on,
-	}, id)
-	d.dropSwitch()
 }
 
 // setSwitch sets spec.autopilot.
@@ -181,19 +153,15 @@ func (d *database) dropSwitch() {
 	}
 }
 
-// patchRds patches the Rds as a person does, if it exists.
+// patchRds patches the Rds as a person does, if the database has one.
 func (d *database) patchRds(patch map[string]any) {
-	_, err := d.w.rdss(swarmNamespace).Patch(d.w.t.Context(), d.name, types.MergePatchType, []byte(text(patch)), metav1.PatchOptions{})
-	if err != nil && !apierrors.IsNotFound(err) {
-		d.w.must(err)
+	if d.databasePlan.apply != "Alone" {
+		d.w.patch(d.w.rdss(swarmNamespace), d.name, text(patch))
 	}
 }
 
 func (d *database) patchPolicy(policy map[string]any) {
-	_, err := d.w.raps(swarmNamespace).Patch(d.w.t.Context(), d.name, types.MergePatchType, []byte(text(map[string]any{"spec": policy})), metav1.PatchOptions{})
-	if err != nil && !apierrors.IsNotFound(err) {
-		d.w.must(err)
-	}
+	d.w.patch(d.w.raps(swarmNamespace), d.name, text(map[string]any{"spec": policy}))
 }
 
 // touch lets the oracle excuse delays for that time, because people or the cloud have just changed the database.
@@ -205,21 +173,11 @@ func (d *database) touch(span time.Duration) {
 	}
 }
 
-// deleted clears exists or hasRds.
-func (d *database) deleted(object *bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	*object = false
-	if len(d.policies) > 0 {
-		d.policyChanged(d.policy().spec)
-	}
-}
-
 // policyChanged stores the policy from now on. The caller holds the lock.
 func (d *database) policyChanged(from v1alpha1.Spec) {
 	spec := autopilot.DefaultSpec()
 	d.w.must(json.Unmarshal([]byte(text(from)), &spec))
-	on := d.exists && spec.Mode != v1alpha1.ModeOff && (d.hasRds && d.switched != "false" || d.databasePlan.apply == "Alone")
+	on := spec.Mode != v1alpha1.ModeOff && (d.hasRds && d.switched != "false" || d.databasePlan.apply == "Alone")
 	if last := d.policy(); len(d.policies) > 0 && last.on == on && reflect.DeepEqual(last.spec, spec) {
 		return
 	}
@@ -253,9 +211,6 @@ const (
 
 // advance applies the load of a tick and takes a sample.
 func (d *database) advance() {
-	if d.gone {
-		return
-	}
 	in := d.instance()
 	d.judgeStarts(in)
 	load := d.databasePlan.load.next(d.w.at(), in, d.first, &d.burst)
@@ -324,12 +279,9 @@ func (o *operator) work(ctx context.Context) {
 			continue
 		}
 		d := o.w.databases[at]
-		if d.gone {
-			continue
-		}
 		in, found := o.w.sim.Instance(rds.Status.ID)
 		if !found {
-			d.patchRds(map[string]any{"status": map[string]any{"id": d.ID()}})
+			d.patchRds(map[string]any{"status": map[string]any{"id": d.id}})
 			continue
 		}
 		if in.Status != rds.Status.Status {
@@ -363,9 +315,6 @@ func (w *swarm) later(after time.Duration, call func()) {
 // apply applies an event of the plan.
 func (w *swarm) apply(e event) {
 	d := w.databases[e.database]
-	if d.gone {
-		return
-	}
 	in := d.instance()
 	w.logf(d.name, "%s (%.2f)", e.what, e.number)
 	if d.databasePlan.drops && w.leader() == nil && slices.Contains([]string{"on", "off", "off and on"}, e.what) {
@@ -400,43 +349,6 @@ func (w *swarm) apply(e event) {
 		d.setSwitch(false)
 		time.Sleep(time.Duration(e.number * e.number * e.number * float64(time.Minute)))
 		d.setSwitch(true)
-	case "delete autopilot":
-		d.touch(2 * time.Hour)
-		_ = w.raps(swarmNamespace).Delete(w.t.Context(), d.name, metav1.DeleteOptions{})
-		d.deleted(&d.exists)
-		if d.databasePlan.apply == "Alone" || d.databasePlan.drops {
-			d.switched = "absent" // nobody knows the last value any more
-			w.later(time.Duration(e.number*float64(20*time.Minute)), func() {
-				if w.autopilot(swarmNamespace, d.name) == nil {
-					d.createAutopilot(e.policy)
-				}
-			})
-		}
-	case "recreate", "recreate at once":
-		if d.databasePlan.apply == "Alone" {
-			return
-		}
-		d.touch(2 * time.Hour)
-		_ = w.rdss(swarmNamespace).Delete(w.t.Context(), d.name, metav1.DeleteOptions{})
-		d.deleted(&d.hasRds)
-		d.collectGarbage(time.Duration(w.draw(d.name, "garbage")) * 200 * time.Millisecond)
-		if e.what == "recreate" {
-			time.Sleep(time.Duration(e.number * float64(20*time.Minute)))
-		} else {
-			time.Sleep(time.Duration(e.number * float64(10*time.Second)))
-		}
-		d.createRds(e.number < 0.7, []string{in.ID, ""}[int(e.number*20)%2])
-	case "instance leaves":
-		if time.Now().Before(d.touched) {
-			return
-		}
-		d.touch(3*time.Hour + time.Duration(e.number*float64(10*time.Hour)))
-		w.sim.RemoveInstance(in.ID)
-		d.left, d.leftAt, d.gone = in, time.Now(), true
-		w.later(time.Duration(e.number*float64(10*time.Hour)), func() {
-			d.gone = false
-			d.replaceInstance()
-		})
 	case "status":
 		status := []string{"BUILD", "BACKING UP", "REBOOTING", "FAILED"}[int(4*e.number)]
 		lasts := time.Duration(1+w.draw(d.name, "status")) * 2 * time.Minute
@@ -451,8 +363,6 @@ func (w *swarm) apply(e event) {
 		d.peopled = time.Now().Add(time.Duration(syncs) * 10 * time.Minute)
 		d.touch(time.Duration(syncs)*10*time.Minute + 26*time.Hour)
 		d.resetsAt(10*time.Minute, syncs, spec)
-	case "other instance":
-		d.replaceInstance()
 	case "series":
 		d.breakSeries(e.number)
 	case "omits":
@@ -467,17 +377,6 @@ func (w *swarm) apply(e event) {
 	case "kill":
 		w.replicas[int(2*e.number)].kill()
 		w.disturb(failoverTime)
-	case "kill before change", "kill after change", "kill at change, sold out":
-		if p := w.leader(); p != nil {
-			p.sellsOut.Store(e.what == "kill at change, sold out")
-			p.applied.Store(e.what == "kill after change")
-			p.atChange.Store(true)
-		}
-	case "kill at call", "kill after call":
-		if p := w.leader(); p != nil {
-			p.applied.Store(e.what == "kill after call")
-			p.killIn.Store(int64(1 + 60*e.number))
-		}
 	case "freeze leader":
 		if p := w.leader(); p != nil {
 			p.frozen.Store(true)
@@ -501,7 +400,6 @@ func (w *swarm) apply(e event) {
 		d.touch(2 * time.Hour)
 		codes := w.siblings(in)
 		code := codes[int(e.number*float64(len(codes)))]
-		d.peoples[code] = true
 		_, err := w.operator.api.Resize(w.t.Context(), in.ID, code, nil)
 		w.logf(d.name, "flavor change by another writer: %v", err)
 	case "console growth":
@@ -541,20 +439,6 @@ func (w *swarm) apply(e event) {
 		d.mu.Lock()
 		d.resets = time.Now().Add(2 * time.Hour)
 		d.mu.Unlock()
-	case "second object":
-		if d.databasePlan.apply != "Alone" {
-			d.secondObject(time.Duration(1+5*e.number) * time.Hour)
-		}
-	case "other object first":
-		if d.databasePlan.apply == "Alone" || !d.policy().on || d.hasSecond {
-			return
-		}
-		lasts := time.Duration((3 + 9*e.number) * float64(time.Hour))
-		d.secondObject(lasts)
-		d.otherFirst = true
-		d.setSwitch(false)
-		w.later(time.Hour, func() { d.setSwitch(true) })
-		w.later(lasts, func() { d.otherFirst = false })
 	case "jobs hang": // of all databases that begin one within two hours
 		w.disturb(2 * time.Hour)
 		set := func(enlarge, resize time.Duration) {
@@ -580,22 +464,6 @@ func (d *database) resetsAt(every time.Duration, n int, spec map[string]any) {
 	}
 }
 
-// collectGarbage deletes the RdsAutopilot after that time if the service has created it for an Rds that is gone.
-func (d *database) collectGarbage(after time.Duration) {
-	d.w.later(after, func() {
-		a := d.w.autopilot(swarmNamespace, d.name)
-		if a == nil || len(a.OwnerReferences) == 0 {
-			return
-		}
-		owner, err := d.w.rdss(swarmNamespace).Get(d.w.t.Context(), d.name, metav1.GetOptions{})
-		if err == nil && owner.GetUID() == a.OwnerReferences[0].UID {
-			return
-		}
-		_ = d.w.raps(swarmNamespace).Delete(d.w.t.Context(), d.name, metav1.DeleteOptions{})
-		d.deleted(&d.exists)
-	})
-}
-
 // breakSeries makes a series of the database unreadable or wrong for three hours. That must not affect other databases.
 func (d *database) breakSeries(number float64) {
 	faults := []simcloud.SeriesFault{
@@ -608,32 +476,12 @@ func (d *database) breakSeries(number float64) {
 		d.touch(4 * time.Hour)
 	}
 	d.w.logf(d.name, "series %q: %s", metric, text(f))
-	id := d.ID()
+	id := d.id
 	d.w.must(d.w.sim.ChangeInstance(id, func(in *simcloud.Instance) { in.SeriesFaults = map[string]simcloud.SeriesFault{metric: f} }))
 	d.mu.Lock()
 	d.faultsEnd = time.Now().Add(3 * time.Hour)
 	d.mu.Unlock()
 	time.AfterFunc(3*time.Hour, func() { _ = d.w.sim.ChangeInstance(id, func(in *simcloud.Instance) { in.SeriesFaults = nil }) })
-}
-
-// secondObject creates a younger copy of the Rds under another name, and deletes it after that time. It must not manage the
-// instance while the first one exists.
-func (d *database) secondObject(lasts time.Duration) {
-	w, name, in := d.w, d.name+"-second", d.instance()
-	if p := d.policy(); !p.on || d.hasSecond {
-		return
-	}
-	d.hasSecond = true
-	d.touch(lasts + 2*time.Hour)
-	w.createRds(swarmNamespace, name, map[string]any{
-		"datastoretype": in.Engine, "datastoreversion": in.Version, "flavorref": in.Flavor, "volumesize": int64(in.VolumeGB), "volumetype": in.VolumeType, "autopilot": true,
-	}, in.ID)
-	time.AfterFunc(lasts, func() {
-		ctx := w.t.Context()
-		_ = w.rdss(swarmNamespace).Delete(ctx, name, metav1.DeleteOptions{})
-		_ = w.raps(swarmNamespace).Delete(ctx, name, metav1.DeleteOptions{})
-		d.hasSecond = false
-	})
 }
 
 // siblings returns the flavors to which the instance can change.
@@ -648,33 +496,6 @@ func (w *swarm) siblings(in simcloud.Instance) (codes []string) {
 	return codes
 }
 
-// replaceInstance restores the database into a new instance, which the Rds or the RdsAutopilot names from now on.
-func (d *database) replaceInstance() {
-	d.touch(3 * time.Hour)
-	old := d.instance()
-	if old.ID == "" {
-		old = d.left
-	}
-	next := old
-	next.ID, next.Name, next.Nodes, next.Created = "", d.name, nil, time.Time{}
-	next.Status, next.Omits, next.SeriesFaults = simcloud.StatusActive, nil, nil // faults end by the former id
-	d.w.sim.RemoveInstance(old.ID)
-	if d.replicaID != "" {
-		d.w.sim.RemoveInstance(d.replicaID)
-	}
-	in, err := d.w.sim.AddInstance(next)
-	d.w.must(err)
-	d.mu.Lock()
-	d.id, d.replicaID, d.first, d.sample, d.growths, d.resizes, d.resizing, d.capFrom, d.limitSeen = in.ID, "", in, nil, nil, nil, "", simcloud.Instance{}, 0
-	d.requests, d.starts, d.jobsSeen, d.revertedAt = nil, nil, 0, time.Time{}
-	d.mu.Unlock()
-	if d.databasePlan.apply == "Alone" {
-		d.patchPolicy(map[string]any{"instanceID": in.ID})
-		return
-	}
-	d.patchRds(map[string]any{"spec": map[string]any{"volumesize": in.VolumeGB, "flavorref": in.Flavor}, "status": map[string]any{"id": in.ID}})
-}
-
 // stored returns the open changes in the status.
 func (d *database) stored() []openChange {
 	d.mu.Lock()
@@ -682,17 +503,14 @@ func (d *database) stored() []openChange {
 	return d.intents
 }
 
-// inactiveSince returns since when the database is off, or its instance has left the cloud; zero if neither.
+// inactiveSince returns since when the database is off; zero if it is on.
 func (d *database) inactiveSince() time.Time {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	switch {
-	case d.gone:
-		return d.leftAt
-	case !d.policy().on:
-		return d.policy().at
+	if d.policy().on {
+		return time.Time{}
 	}
-	return time.Time{}
+	return d.policy().at
 }
 
 // since returns the truths of that span. The caller holds the lock.

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/mcsps/rds-autopilot/alarms"
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/flavors"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
@@ -33,7 +32,6 @@ const (
 func (w *swarm) admit(x simkube.Write) error {
 	i := slices.IndexFunc(w.databases, func(d *database) bool { return d.name == x.New.GetName() })
 	if i < 0 {
-		w.judgeSecond(x)
 		return nil
 	}
 	d := w.databases[i]
@@ -41,11 +39,6 @@ func (w *swarm) admit(x simkube.Write) error {
 	case x.New.GetKind() == v1alpha1.Kind && x.Subresource == "":
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		d.exists = x.New.GetDeletionTimestamp() == nil
-		if x.Old == nil { // a new object knows nothing of the former one
-			d.intents, d.growths, d.limitSeen, d.capFrom, d.base = nil, nil, 0, simcloud.Instance{}, nil
-			d.starts, d.born, d.revertedAt = nil, time.Now(), time.Time{}
-		}
 		d.policyChanged(decodeAs[v1alpha1.RdsAutopilot](w.fleet, x.New).Spec)
 	case x.New.GetKind() == v1alpha1.Kind:
 		d.mu.Lock()
@@ -64,13 +57,10 @@ func (w *swarm) admit(x simkube.Write) error {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		on, found, _ := unstructured.NestedBool(x.New.Object, "spec", "autopilot")
-		if x.Old == nil { // what a former Rds said is nothing to it
-			d.switched = "absent"
-		}
 		spec := decodeAs[otcv1.Rds](w.fleet, x.New).Spec
 		d.noteReverted(spec.FlavorRef)
-		d.peoples[spec.FlavorRef], d.peoplesFlavor = true, spec.FlavorRef
-		d.hasRds = x.New.GetDeletionTimestamp() == nil
+		d.peoplesFlavor = spec.FlavorRef
+		d.hasRds = true
 		d.specGB, d.rdsGB, d.specFlavor = int(spec.VolumeSize), int(spec.VolumeSize), spec.FlavorRef
 		if found { // an absent value says nothing
 			d.switched = fmt.Sprint(on)
@@ -98,34 +88,11 @@ func (d *database) noteReverted(to string) {
 	}
 }
 
-// judgeSecond judges a write of the service to a second Rds of an instance.
-func (w *swarm) judgeSecond(x simkube.Write) {
-	i := slices.IndexFunc(w.databases, func(d *database) bool { return d.name+"-second" == x.New.GetName() })
-	if i < 0 || x.New.GetKind() != otcv1.Kind || x.Manager != "rds-autopilot" {
-		return
-	}
-	d := w.databases[i]
-	d.mu.Lock()
-	has := !d.otherFirst && d.policy().on && d.policy().spec.Mode == v1alpha1.ModeAuto && time.Since(d.policy().at) > 15*time.Minute // Recommend claims nothing
-	d.mu.Unlock()
-	if has {
-		w.violation(d.name, "the service changes a second Rds, which names the same instance")
-	}
-}
-
 // judgePatch judges a patch of the Rds: invariant 4, and the change that it requests.
 func (w *swarm) judgePatch(d *database, x simkube.Write) {
 	if x.Old == nil {
 		w.violation(d.name, "the service creates an Rds")
 		return
-	}
-	rules := map[string]int{}
-	for _, r := range w.sim.Rules() {
-		_, name, _ := alarms.ParseRuleName(r.Name)
-		rules[name]++
-	}
-	if rules[d.name] == 0 && rules[d.name+"-second"] > 0 {
-		w.violation(d.name, "the service changes the Rds, although a rule of another object watches the instance")
 	}
 	before, after := x.Old.DeepCopy().Object, x.New.DeepCopy().Object
 	for _, o := range []map[string]any{before, after} {
@@ -181,9 +148,6 @@ func (w *swarm) busySpan(s v1alpha1.Flavor) time.Duration {
 
 // judgeVolume judges a size that the service requests.
 func (d *database) judgeVolume(to int, where string) {
-	if d.gone { // the cloud refuses it
-		return
-	}
 	in := d.instance()
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -246,9 +210,6 @@ func (d *database) setCapBase(volumeGB, vcpus, memoryGB int) {
 
 // judgeFlavor judges a flavor that the service requests.
 func (d *database) judgeFlavor(code, where string) {
-	if d.gone {
-		return
-	}
 	in, others := d.instance(), d.w.flavorsInProgress(d)
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -367,7 +328,7 @@ func (d *database) judgeBusy(in simcloud.Instance) {
 		}
 		last = latest(last, at.Add(24*time.Hour))
 	}
-	last = latest(last, d.cutOff.Add(24*time.Hour+failoverTime), d.born, d.touched, p.at, d.peopled.Add(8*day), d.w.began.Add(d.w.refused))
+	last = latest(last, d.touched, p.at, d.peopled.Add(8*day), d.w.began.Add(d.w.refused))
 	if d.peoplesFlavor != "" && d.peoplesFlavor != in.Flavor && d.hasRds { // people wait for another flavor
 		return
 	}
@@ -388,7 +349,7 @@ func (d *database) judgeBusy(in simcloud.Instance) {
 	for _, code := range d.w.siblings(in) {
 		f := d.w.flavors[code]
 		until, isSoldOut := d.w.soldOut.Load(code)
-		isLarger := f.Family() == d.w.flavors[in.Flavor].Family() && hasMore(f, in, cpuMay, memoryMay)
+		isLarger := flavors.Family(f.Code) == flavors.Family(in.Flavor) && hasMore(f, in, cpuMay, memoryMay)
 		if len(all) >= int(needs/tick) && (cpu || memory) && isLarger && (!isSoldOut || time.Since(until.(time.Time)) > needs) && d.isWithinCaps(s, f) {
 			d.reported["busy"] = true
 			d.w.violation(d.name, "busy for %v, CPU %t, memory %t, and nothing prevents the change from %s to %s", needs, cpu, memory, in.Flavor, code)
@@ -405,9 +366,6 @@ func (w *swarm) lastFlavor(but *database) (last time.Time) {
 		d.mu.Lock()
 		if n := len(d.resizes); n > 0 && d != but {
 			last = latest(last, d.resizes[n-1].Add(2*time.Hour))
-		}
-		if d.hasSecond { // which may hold it for two hours, because no operator applies its Rds
-			last = time.Now()
 		}
 		d.mu.Unlock()
 	}
@@ -467,9 +425,6 @@ func (w *swarm) isResizing(id, flavor string) bool {
 
 // judgeReadOnly fails if a database is read-only for 20 minutes longer than the operator and the cloud need to grow it.
 func (d *database) judgeReadOnly() {
-	if d.gone {
-		return
-	}
 	in := d.instance()
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -530,15 +485,6 @@ func (w *swarm) judgeSettled() {
 		return
 	}
 	w.judgeGauges(all)
-	for _, d := range w.databases {
-		d.mu.Lock()
-		lacks := d.hasRds && d.switched == "true" && !d.exists && d.isSettled()
-		d.mu.Unlock()
-		if lacks && !d.reported["autopilot"] {
-			d.reported["autopilot"] = true
-			w.violation(d.name, "the last value of spec.autopilot is true, and there is no RdsAutopilot")
-		}
-	}
 	for i := range all {
 		a := &all[i]
 		at := slices.IndexFunc(w.databases, func(d *database) bool { return d.name == a.Name })
@@ -546,10 +492,6 @@ func (w *swarm) judgeSettled() {
 			continue
 		}
 		d := w.databases[at]
-		if d.gone {
-			w.judgeInactive(a, d, "without an instance")
-			continue
-		}
 		in := d.instance()
 		d.mu.Lock()
 		isSettled, p, writable, limitSeen, faultsEnd := d.isSettled(), d.policy(), true, d.limitSeen, d.faultsEnd
@@ -574,10 +516,6 @@ func (w *swarm) judgeSettled() {
 		if !isSettled {
 			continue
 		}
-		if !p.on {
-			w.judgeInactive(a, d, "off")
-		}
-		d.judgeWriters(a)
 		if p.on && !isArmed(a) && in.Status != simcloud.StatusModifying { // a job may not end
 			once("armed", "not armed: %+v", armedCondition(a))
 		}
@@ -625,57 +563,6 @@ func (w *swarm) judgeSettled() {
 		if c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionContested); c != nil && c.Status == "True" && time.Since(d.peopled) > 9*day {
 			once("contested", "Contested, and nobody has changed anything for 9 days: %s", c.Message)
 		}
-		if c := progressing; c != nil && c.Status == "True" && time.Since(c.LastTransitionTime.Time) > time.Minute && d.isUnchanged(in) {
-			once("progressing", "Progressing, and the cloud has what the service requested: %s", c.Message)
-		}
-		rules := w.rulesOf(swarmNamespace, d.name)
-		if !p.on && len(rules) > 0 {
-			once("off", "off, and the cloud has %d rules", len(rules))
-		}
-		lacksRule := slices.ContainsFunc(autopilot.MetricTable(), func(r autopilot.MetricRow) bool {
-			return r.Enabled(p.spec) && rules[r.Metric].ID == ""
-		})
-		if p.on && lacksRule && meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionReady) {
-			once("ready", "Ready, and of its rules the cloud has only %+v", rules)
-		}
-		for _, ch := range s.Changes {
-			if ch.Kind == v1alpha1.KindVolume && ch.By == v1alpha1.ByAutopilot && ch.State == v1alpha1.StateCompleted && autopilot.Gigabytes(ch.To) > in.VolumeGB {
-				once("done", "a growth to %s GB is recorded as completed, and the cloud has %d GB", ch.To, in.VolumeGB)
-			}
-		}
-	}
-}
-
-// judgeInactive fails if something is pending of a database that is off or whose instance has left the cloud.
-func (w *swarm) judgeInactive(a *v1alpha1.RdsAutopilot, d *database, why string) {
-	for _, kind := range []string{v1alpha1.ConditionProgressing, v1alpha1.ConditionLimited, v1alpha1.ConditionContested, v1alpha1.ConditionArmed} {
-		if meta.IsStatusConditionTrue(a.Status.Conditions, kind) && !d.reported[kind+why] && time.Since(d.inactiveSince()) > settleTime {
-			d.reported[kind+why] = true
-			w.violation(a.Name, "%s, and %s: %s", why, kind, meta.FindStatusCondition(a.Status.Conditions, kind).Message)
-		}
-	}
-}
-
-// endOf returns when a change ended.
-func endOf(ch v1alpha1.Change) time.Time { return ch.EndTime.Time }
-
-// judgeWriters compares who made the recorded changes with what the oracle has seen.
-func (d *database) judgeWriters(a *v1alpha1.RdsAutopilot) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, ch := range a.Status.Changes {
-		key, why := "change "+string(ch.Kind)+ch.From+ch.To, ""
-		switch {
-		case endOf(ch).Sub(d.born) < 2*time.Hour || d.reported[key]: // a former object may have requested it
-		case ch.By == v1alpha1.ByOther && ch.From == "0":
-			why = "a size that became known"
-		case ch.By == v1alpha1.ByOther && ch.Kind == v1alpha1.KindFlavor && !d.peoples[ch.To]:
-			why = "only the service has requested it"
-		}
-		if why != "" {
-			d.reported[key] = true
-			d.w.violation(d.name, "recorded is %s → %s by %s: %s", ch.From, ch.To, ch.By, why)
-		}
 	}
 }
 
@@ -685,7 +572,7 @@ func (d *database) isReverted() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	p, since := d.policy(), time.Since(d.revertedAt)
-	return p.on && p.at.Before(d.revertedAt) && since > settleTime && since < 6*day && !d.hasSecond
+	return p.on && p.at.Before(d.revertedAt) && since > settleTime && since < 6*day
 }
 
 // isInProgress reports whether the cloud has been changing the database to the flavor of the service for a while.
@@ -701,19 +588,6 @@ func (d *database) isInProgress(in simcloud.Instance) bool {
 	}
 	age := time.Since(last)
 	return age > 10*time.Minute && d.specFlavor == d.resizing && time.Since(d.policy().at) > age && d.w.isResizing(in.ID, d.resizing)
-}
-
-// isUnchanged reports whether the cloud has had all that the service requested for a while.
-func (d *database) isUnchanged(in simcloud.Instance) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, t := range d.since(settleTime) {
-		if t.sizeGB != in.VolumeGB || t.flavor != in.Flavor {
-			return false
-		}
-	}
-	n := len(d.growths)
-	return in.Status == simcloud.StatusActive && (d.resizing == "" || d.resizing == in.Flavor) && d.specGB <= in.VolumeGB && (n == 0 || d.growths[n-1].toGB <= in.VolumeGB)
 }
 
 // isSettled reports whether no delay of the database is excused any more. The caller holds the lock.
@@ -765,7 +639,7 @@ func (d *database) isAtFlavorCaps(in simcloud.Instance) bool {
 	for _, f := range d.w.flavors {
 		if f.Engine == has.Engine && f.Mode == has.Mode && hasMore(f, in, cpu, memory) {
 			isWithin := d.isWithinCaps(s, f)
-			fits, above = fits || isWithin, above || !isWithin && f.Family() == has.Family()
+			fits, above = fits || isWithin, above || !isWithin && flavors.Family(f.Code) == flavors.Family(has.Code)
 		}
 	}
 	return above && !fits
@@ -795,17 +669,8 @@ func (w *swarm) judgeGauges(all []v1alpha1.RdsAutopilot) {
 	}
 	readOnly, held, conditions := 0, 0, 0
 	surely := map[string]int{}
-	for _, d := range w.databases {
-		if !d.exists { // the leader may not have seen that it was deleted
-			readOnly, held, conditions = readOnly+1, held+1, conditions+3
-		}
-	}
 	for _, a := range all {
 		i := slices.IndexFunc(w.databases, func(d *database) bool { return d.name == a.Name })
-		if i < 0 {
-			readOnly, held, conditions = readOnly+1, held+2, conditions+3 // a second object, which may or may not count
-			continue
-		}
 		d := w.databases[i]
 		if at := d.inactiveSince(); !at.IsZero() && time.Since(at) > settleTime {
 			continue

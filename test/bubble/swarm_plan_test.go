@@ -55,7 +55,7 @@ type event struct {
 // outage is a span in which requests or messages fail.
 type outage struct {
 	from, to time.Duration
-	what     string // cloud, kube, messages or hang
+	what     string // cloud, messages or late messages
 	service  string // of the cloud; empty means all
 	percent  int    // of the requests
 }
@@ -111,7 +111,7 @@ func drawPlan(seed uint64) plan {
 	p.spring, p.skew = later.chance(25), pick[time.Duration](later, 0, 0, 0, 0, 0, 0, 0, 2, -2, 20)*time.Minute
 	for range later.IntN(3) {
 		e := later.event(total, p.databases)
-		e.what = pick(later, "jobs hang", "other object first")
+		e.what = "jobs hang"
 		p.events = append(p.events, e)
 	}
 	for i := range p.databases {
@@ -190,16 +190,16 @@ func (c chooser) event(total time.Duration, databases []databasePlan) event {
 	i := c.IntN(len(databases))
 	return event{
 		at: time.Hour + c.atMost(total-time.Hour), database: i, number: c.Float64(), policy: c.policy(databases[i].instance.VolumeGB),
-		what: pick(c, "policy", "policy", "mode", "larger volume", "other flavor", "former spec", "off", "on", "delete autopilot", "recreate", "other instance", "series", "series", "omits", "others first",
-			"kill", "kill at call", "kill after call", "kill before change", "kill after change", "kill before change", "kill after change", "freeze leader", "stop leader", "job fails", "foreign job", "console growth", "failover", "sold out", "watches expire", "admission resets", "operator away", "second object",
-			"off and on", "off and on", "recreate at once", "instance leaves", "status", "resets at every sync", "kill at change, sold out", "jobs fail", "jobs fail"),
+		what: pick(c, "policy", "policy", "mode", "larger volume", "other flavor", "former spec", "off", "on", "series", "series", "omits", "others first",
+			"kill", "kill", "freeze leader", "stop leader", "job fails", "foreign job", "console growth", "failover", "sold out", "watches expire", "admission resets", "operator away",
+			"off and on", "off and on", "status", "resets at every sync", "jobs fail", "jobs fail"),
 	}
 }
 
 func (c chooser) outage(total time.Duration) outage {
 	from := time.Hour + c.atMost(total-time.Hour)
 	return outage{
-		from: from, to: from + time.Duration(math.Pow(c.between(1, 12), 2)*float64(time.Minute)), what: pick(c, "cloud", "cloud", "hang", "kube", "messages", "late messages"),
+		from: from, to: from + time.Duration(math.Pow(c.between(1, 12), 2)*float64(time.Minute)), what: pick(c, "cloud", "cloud", "messages", "late messages"),
 		service: pick(c, "", "ces", "smn", "rds", "iam"), percent: pick(c, 5, 20, 50, 100),
 	}
 }

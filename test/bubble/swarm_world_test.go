@@ -159,9 +159,6 @@ func (w *swarm) cloudFault(r *http.Request) *simcloud.Fault {
 	if operation == "DeleteAlarm" && w.draw("slow") < 20 {
 		return &simcloud.Fault{Delay: 4 * time.Second}
 	}
-	if w.outage("hang", service, operation) != nil {
-		return &simcloud.Fault{Hang: true, Apply: w.draw(operation, "apply") < 50}
-	}
 	if w.outage("cloud", service, operation, r.URL.RawQuery) == nil {
 		return nil
 	}
@@ -203,11 +200,7 @@ type process struct {
 	receiver *webhook.Receiver
 	metrics  *prometheus.Registry
 	dead     atomic.Bool
-	frozen   atomic.Bool  // it cannot renew its lease
-	killIn   atomic.Int64 // calls until it is killed; 0 means never
-	atChange atomic.Bool  // it is killed at its next change of an Rds or an instance
-	sellsOut atomic.Bool  // the flavor of that change is sold out then
-	applied  atomic.Bool  // the call at which it is killed is applied
+	frozen   atomic.Bool // it cannot renew its lease
 	leads    atomic.Bool
 	done     <-chan struct{} // closed when the process ends
 	started  atomic.Bool
@@ -231,57 +224,6 @@ func (p *process) kill() {
 
 var errDead = errors.New("the process is dead")
 
-// forward sends a call unless the process is dead, or is killed at this call.
-func (p *process) forward(r *http.Request, send func(*http.Request) (*http.Response, error)) (*http.Response, error) {
-	if p.dead.Load() {
-		return nil, errDead
-	}
-	isChange := r.Method == http.MethodPatch && strings.Contains(r.URL.Path, "/rdss/") ||
-		r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/action")
-	if n := p.killIn.Load(); n > 0 && p.killIn.Add(-1) == 0 || isChange && p.atChange.Load() {
-		p.w.logf("", "a replica is killed at %s %s, applied: %t", r.Method, r.URL.Path, p.applied.Load())
-		p.w.disturb(failoverTime)
-		p.dead.Store(true)
-		for _, d := range p.w.databases {
-			if strings.Contains(r.URL.Path, "/"+d.ID()+"/") || strings.HasSuffix(r.URL.Path, "/rdss/"+d.name) {
-				d.mu.Lock()
-				d.cutOff = time.Now()
-				d.mu.Unlock()
-			}
-		}
-		if isChange && p.sellsOut.Load() { // another request may have no body
-			p.w.sellOut(r)
-		}
-		if p.applied.Load() {
-			if res, err := send(r.WithContext(context.WithoutCancel(r.Context()))); err == nil {
-				_ = res.Body.Close()
-			}
-		}
-		p.cancel()
-		return nil, errDead
-	}
-	return send(r)
-}
-
-// sellOut makes the flavor that a request names look sold out for an hour, once the request is on its way.
-func (w *swarm) sellOut(r *http.Request) {
-	body, err := io.ReadAll(r.Body)
-	w.must(err)
-	r.Body = io.NopCloser(bytes.NewReader(body))
-	for code := range w.flavors {
-		if bytes.Contains(body, []byte(`"`+code+`"`)) {
-			set := func(status string) {
-				for _, zone := range w.sim.Zones() {
-					w.sim.SetFlavorStatus(code, zone, status)
-				}
-			}
-			w.soldOut.Store(code, time.Now().Add(time.Hour))
-			time.AfterFunc(time.Second, func() { set(simcloud.FlavorSoldOut) })
-			time.AfterFunc(time.Hour, func() { set(simcloud.FlavorNormal) })
-		}
-	}
-}
-
 // cloudTransport sends the requests of a process to the cloud.
 type cloudTransport struct{ *process }
 
@@ -291,7 +233,10 @@ func (c cloudTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := wait(r, 100*time.Millisecond); err != nil {
 		return nil, err
 	}
-	return c.forward(r, c.w.sim.RoundTrip)
+	if c.dead.Load() {
+		return nil, errDead
+	}
+	return c.w.sim.RoundTrip(r)
 }
 
 // wait returns after that time, or with an error as soon as the caller has given up. A killed process must not wait: the
@@ -319,59 +264,17 @@ func (k kubeTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		<-k.done
 		return nil, errDead
 	}
-	if isLease || isWatch {
-		if k.dead.Load() {
-			return nil, errDead
-		}
-		if isWatch { // a bookmark every minute, and a new watch every few minutes, would cost a fifth of the time of a seed
-			r = r.Clone(r.Context())
-			query := r.URL.Query()
-			query.Del("allowWatchBookmarks")
-			query.Set("timeoutSeconds", "7200")
-			r.URL.RawQuery = query.Encode()
-		}
-		return k.w.kube.RoundTrip(r)
+	if k.dead.Load() {
+		return nil, errDead
 	}
-	return k.forward(r, func(r *http.Request) (*http.Response, error) {
-		refuse := func(status int, reason string) (*http.Response, error) {
-			body := fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","message":"refused by the test","reason":%q,"code":%d}`, reason, status)
-			return &http.Response{StatusCode: status, Status: reason, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
-		}
-		if k.storesIntent(r) && k.w.draw(r.URL.Path, "intent") < 25 { // as if another writer had been faster
-			if err := wait(r, time.Second); err != nil { // the drawn number stays the same for 7 seconds, and the service may try again at once
-				return nil, err
-			}
-			return refuse(http.StatusConflict, "Conflict")
-		}
-		if k.w.outage("kube", "", r.Method, r.URL.Path) == nil {
-			return k.w.kube.RoundTrip(r)
-		}
-		switch number := k.w.draw(r.URL.Path, "how"); {
-		case number < 25 && r.Method == http.MethodPatch:
-			return refuse(http.StatusConflict, "Conflict")
-		case number < 50:
-			return refuse(http.StatusForbidden, "Forbidden")
-		case number < 75:
-			return refuse(http.StatusInternalServerError, "InternalError")
-		}
-		res, err := k.w.kube.RoundTrip(r) // applied, and the answer is lost
-		if err == nil {
-			_ = res.Body.Close()
-		}
-		return nil, errors.New("connection reset")
-	})
-}
-
-// storesIntent reports whether a request stores an intent. It leaves the body as it was.
-func (k kubeTransport) storesIntent(r *http.Request) bool {
-	if r.Method != http.MethodPatch || !strings.HasSuffix(r.URL.Path, "/status") {
-		return false
+	if isWatch { // a bookmark every minute, and a new watch every few minutes, would cost a fifth of the time of a seed
+		r = r.Clone(r.Context())
+		query := r.URL.Query()
+		query.Del("allowWatchBookmarks")
+		query.Set("timeoutSeconds", "7200")
+		r.URL.RawQuery = query.Encode()
 	}
-	body, err := io.ReadAll(r.Body)
-	k.w.must(err)
-	r.Body = io.NopCloser(bytes.NewReader(body))
-	var patch map[string]any
-	return json.Unmarshal(body, &patch) == nil && len(openChanges(patch)) > 0
+	return k.w.kube.RoundTrip(r)
 }
 
 // startProcess starts a replica.
@@ -476,7 +379,7 @@ func (w *swarm) judgeRequest(r *http.Request) {
 	}
 	for _, d := range w.databases {
 		switch id := r.PathValue("instance"); {
-		case id != d.ID():
+		case id != d.id:
 		case q.Enlarge != nil:
 			d.judgeVolume(q.Enlarge.Size, "the cloud")
 			return

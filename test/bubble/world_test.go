@@ -151,7 +151,7 @@ func faultOf(fault simcloud.Fault, operations ...string) func(*http.Request) *si
 }
 
 // runOperator runs the stand-in for the archived operator on this cluster.
-func (f *fleet) runOperator() {
+func (f *fleet) runOperator() *simoperator.Operator {
 	f.t.Helper()
 	cloud, err := simoperator.Connect(f.sim.Env(), f.sim)
 	f.must(err)
@@ -162,6 +162,7 @@ func (f *fleet) runOperator() {
 	var running sync.WaitGroup
 	running.Go(func() { _ = op.Run(f.t.Context()) })
 	f.t.Cleanup(running.Wait)
+	return op
 }
 
 // routes delivers the messages of SMN to the receivers, by host.
@@ -211,6 +212,7 @@ type flags struct {
 	transport  http.RoundTripper             // to the cloud; the simulated one if nil
 	kube       http.RoundTripper             // to the API server; the one in memory if nil
 	event      func(string, autopilot.Event) // gets the events with the name of the database; nil sends them
+	ctx        context.Context               // the process ends with it; the context of the test if nil
 }
 
 // often are the flags of a process with short intervals.
@@ -218,6 +220,14 @@ var often = flags{sweep: 5 * time.Minute, recheck: 30 * time.Second}
 
 // start starts a process of the service.
 func (f *fleet) start(o flags) *service {
+	f.t.Helper()
+	s, err := f.tryStart(o)
+	f.must(err)
+	return s
+}
+
+// tryStart starts a process of the service, or returns why it has ended at its start.
+func (f *fleet) tryStart(o flags) (*service, error) {
 	f.t.Helper()
 	o.sweep, o.mode, o.rate = cmp.Or(o.sweep, 60*time.Hour), cmp.Or(o.mode, v1alpha1.ModeAuto), cmp.Or(o.rate, 1000)
 	o.maxAge, o.recheck = cmp.Or(o.maxAge, 24*time.Hour), cmp.Or(o.recheck, time.Minute)
@@ -231,22 +241,27 @@ func (f *fleet) start(o flags) *service {
 	if o.smn != nil {
 		of.SMNClient = smnClient(o.smn)
 	}
-	ctx, cancel := context.WithCancel(f.t.Context())
+	ctx, cancel := context.WithCancel(cmp.Or(o.ctx, f.t.Context()))
 	reg := prometheus.NewRegistry()
 	config := f.kube.Config()
 	if o.kube != nil {
 		config.Transport = o.kube
 	}
 	kube, parts, err := f.wire(ctx, config, of, reg, o.event)
-	f.must(err)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
 	f.receive.Store(parts.Receiver)
 	var running sync.WaitGroup
 	running.Go(func() { _ = kube.Run(ctx) })
-	f.must(kube.WaitForSync(ctx))
-	running.Go(func() { parts.Controller.Run(ctx) })
 	stop := sync.OnceFunc(func() { cancel(); running.Wait(); f.receive.Store(nil) })
 	f.t.Cleanup(stop)
-	return &service{fleet: f, reg: reg, stop: stop}
+	if err := kube.WaitForSync(ctx); err != nil {
+		return nil, err
+	}
+	running.Go(func() { parts.Controller.Run(ctx) })
+	return &service{fleet: f, reg: reg, stop: stop}, nil
 }
 
 // options returns the options of a process that reaches the cloud by this transport.
@@ -391,11 +406,4 @@ func (f *fleet) must(err error) {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-}
-
-// step runs a named part of a test, because a bubble has no subtests.
-func step(t *testing.T, name string, run func(*testing.T)) {
-	t.Helper()
-	t.Log(name)
-	run(t)
 }

@@ -82,9 +82,7 @@ func BenchmarkMessages(b *testing.B) {
 	}
 	alarm := func(i int) []byte {
 		body, err := w.Cloud.SignedAlarm(fmt.Sprintf("%032x", time.Now().UnixNano()), w.TopicURN(), rules[i], 85)
-		if err != nil {
-			b.Fatal(err)
-		}
+		must(b, err)
 		return body
 	}
 	known := alarm(0)
@@ -133,24 +131,16 @@ func BenchmarkMessages(b *testing.B) {
 func startFloor(b *testing.B) (url string, pid int) {
 	b.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	cmd := exec.Command(self)
 	cmd.Env = append(os.Environ(), floorVariable+"=1")
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
+	must(b, cmd.Start())
 	b.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	line := make([]byte, 64)
 	n, err := out.Read(line)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	return "http://" + strings.TrimSpace(string(line[:n])), cmd.Process.Pid
 }
 

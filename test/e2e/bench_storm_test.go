@@ -68,9 +68,7 @@ func (f *fleet) storms(b *testing.B) {
 func (f *fleet) arrivals(b *testing.B, do func() error) (last, median float64) {
 	b.Helper()
 	watching, err := f.rdss.Watch(b.Context(), metav1.ListOptions{})
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	defer func() { watching.Stop() }()
 	began := time.Now()
 	done := make(chan error, 1)
@@ -119,9 +117,7 @@ func (f *fleet) bareLoop(b *testing.B) (last, median float64) {
 	err := each(bareWorkers, f.size, func(i int) error {
 		return f.bareWrites(b.Context(), &f.all[i], func() { at[i] = time.Since(began).Seconds() })
 	})
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	return lastAndMedian(at)
 }
 
@@ -181,9 +177,7 @@ func (f *fleet) reset(b *testing.B) {
 		_, err = f.rdss.Patch(ctx, a.Name, types.MergePatchType, fmt.Appendf(nil, `{"spec":{"volumesize":%d}}`, stormSizeGB), metav1.PatchOptions{})
 		return err
 	})
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	f.waitForRules(b, simcloud.StateOK)
 }
 
@@ -191,9 +185,7 @@ func (f *fleet) reset(b *testing.B) {
 func (f *fleet) alarm(b *testing.B) [][]byte {
 	b.Helper()
 	for i := range f.all {
-		if err := f.Cloud.SetWorkload(f.all[i].Status.Instance.ID, simcloud.Workload{UsedGB: stormUsedGB}); err != nil {
-			b.Fatal(err)
-		}
+		must(b, f.Cloud.SetWorkload(f.all[i].Status.Instance.ID, simcloud.Workload{UsedGB: stormUsedGB}))
 	}
 	f.waitForRules(b, simcloud.StateAlarm)
 	messages := make([][]byte, f.size)
@@ -202,9 +194,7 @@ func (f *fleet) alarm(b *testing.B) [][]byte {
 		messages[i], err = f.Cloud.SignedAlarm(fmt.Sprintf("%032x", time.Now().UnixNano()), f.TopicURN(), a.Alarms.Rules[0].AlarmID, stormUsedGB)
 		return err
 	})
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	return messages
 }
 
@@ -215,9 +205,7 @@ func (f *fleet) waitForRules(b *testing.B, state simcloud.RuleState) {
 	err := world.Eventually(b.Context(), "the storage rules are in "+string(state), func(context.Context) (bool, error) {
 		return !slices.ContainsFunc(f.Cloud.Rules(), func(r simcloud.Rule) bool { return r.Metric.MetricName == "rds039_disk_util" && r.State != state }), nil
 	})
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 }
 
 // post sends the messages at once.

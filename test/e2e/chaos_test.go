@@ -3,9 +3,13 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math/rand/v2"
+	"net"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -115,9 +119,7 @@ func (c *chaos) read(p *world.Process, l world.Line) {
 func (c *chaos) start() *world.Process {
 	c.t.Helper()
 	p, err := c.Serve(world.Within(c.t))
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	must(c.t, err)
 	return p
 }
 
@@ -126,9 +128,7 @@ func (c *chaos) add(name string) *filling {
 	f := &filling{DB: c.MustAdd(c.t, world.Database{
 		Name: name, Flavor: "rds.mysql.n1.large.4", VolumeGB: chaosVolumeGB, Workload: simcloud.Workload{UsedGB: 10},
 	})}
-	if err := f.CreateAutopilot(world.Within(c.t), `{"storage":{"maxGB":4000}}`); err != nil {
-		c.t.Fatal(err)
-	}
+	must(c.t, f.CreateAutopilot(world.Within(c.t), `{"storage":{"maxGB":4000}}`))
 	go f.WatchRds(c.t.Context(), f.saw)
 	if _, err := f.WaitAutopilot(world.Within(c.t), "it is armed", world.Armed); err != nil {
 		c.t.Fatal(err)
@@ -153,13 +153,9 @@ func (c *chaos) fill(f *filling) {
 
 // freezeAPIServer keeps all connections open and answers nothing for a while.
 func (c *chaos) freezeAPIServer() {
-	if err := c.Kube.PauseAPIServer(); err != nil {
-		c.t.Fatal(err)
-	}
+	must(c.t, c.Kube.PauseAPIServer())
 	time.Sleep(chaosPause)
-	if err := c.Kube.ResumeAPIServer(); err != nil {
-		c.t.Fatal(err)
-	}
+	must(c.t, c.Kube.ResumeAPIServer())
 }
 
 // judge waits until a database is settled, and compares its growths with what filled it.
@@ -213,4 +209,141 @@ func (c *chaos) acknowledged(rule string) (times []time.Time) {
 		}
 	}
 	return times
+}
+
+func TestServiceRecoversFromOutages(t *testing.T) {
+	level.Long(t)
+	t.Parallel()
+	var isDown atomic.Bool // the cloud
+	w := shared.StartAlone(t, world.Options{Race: true, Cloud: simcloud.Options{Fault: func(r *http.Request) *simcloud.Fault {
+		if service, _ := simcloud.OperationOf(r); isDown.Load() && service != "cert" && service != "console" {
+			return &simcloud.Fault{Status: http.StatusServiceUnavailable}
+		}
+		return nil
+	}}})
+	p := w.MustServe(t)
+	db := w.MustAdd(t, world.Database{Name: "shop", Flavor: "rds.mysql.n1.large.4", VolumeGB: 100, Workload: simcloud.Workload{UsedGB: 10}, Autopilot: true})
+	wait := func(what string, condition func(*v1alpha1.RdsAutopilot) bool) {
+		t.Helper()
+		if _, err := db.WaitAutopilot(world.Within(t), what, condition); err != nil {
+			t.Fatal(err)
+		}
+	}
+	waitStatus := func(path string, want int) {
+		t.Helper()
+		err := world.Eventually(world.Within(t), fmt.Sprintf("%s is %d", path, want), func(ctx context.Context) (bool, error) {
+			status, _, err := p.Get(ctx, path)
+			return status == want, err
+		})
+		must(t, err)
+	}
+	wait("it is armed", world.Armed)
+	rule, _ := db.Rule(v1alpha1.MetricStorage)
+	post := func(n, want int) {
+		t.Helper()
+		body, err := w.Cloud.SignedAlarm(fmt.Sprintf("%032x", n), w.TopicURN(), rule.ID, 95)
+		must(t, err)
+		if status, text, err := w.Post(world.Within(t), body); err != nil || status != want {
+			t.Errorf("status %d (%s), %v, want %d", status, strings.TrimSpace(text), err, want)
+		}
+	}
+	isStored := func(n int) func(*v1alpha1.RdsAutopilot) bool {
+		return func(a *v1alpha1.RdsAutopilot) bool {
+			return slices.ContainsFunc(a.Status.Intake.Signals, func(s v1alpha1.Signal) bool { return s.MessageID == fmt.Sprintf("%032x", n) })
+		}
+	}
+
+	// Without the cloud from the start, messages are stored.
+	isDown.Store(true)
+	must(t, p.Stop(world.Within(t)))
+	p = w.MustServe(t)
+	waitStatus("/readyz", 200)
+	post(1, 200)
+	wait("the signal is stored", isStored(1))
+	isDown.Store(false)
+
+	// While the API server is frozen, messages are answered with 503.
+	must(t, w.Kube.PauseAPIServer())
+	post(2, 503)
+	waitStatus("/readyz", 503)
+	waitStatus("/healthz", 200)
+	must(t, w.Kube.ResumeAPIServer())
+	waitStatus("/readyz", 200)
+	post(3, 200)
+	wait("the signal is stored", isStored(3))
+}
+
+const (
+	floodConnections = 1500       // more than the receiver keeps: alarms wait until it closes slow ones
+	floodGoroutines  = 1024 + 300 // one for each connection that the receiver keeps
+	floodAlarms      = 5
+)
+
+// TestAlarmsAreStoredWhileTheReceiverIsFlooded keeps many connections open that send nothing, or their headers or body letter by
+// letter. Each closed connection is opened again. The receiver must keep no more of them than its limit, close slow ones, and
+// store alarms meanwhile.
+func TestAlarmsAreStoredWhileTheReceiverIsFlooded(t *testing.T) {
+	level.Long(t)
+	t.Parallel()
+	w := shared.Start(t, world.Options{})
+	p := w.MustServe(t)
+	ctx := world.Within(t)
+	db := w.MustAdd(t, world.Database{Name: "flooded", Flavor: "rds.mysql.n1.large.4", VolumeGB: 100, Autopilot: true})
+	if _, err := db.WaitAutopilot(ctx, "it is armed", world.Armed); err != nil {
+		t.Fatal(err)
+	}
+	rule, _ := db.Rule(v1alpha1.MetricStorage)
+	attack, stop := context.WithCancel(ctx)
+	var attackers sync.WaitGroup
+	t.Cleanup(func() { stop(); attackers.Wait() })
+	for i := range floodConnections {
+		attackers.Go(func() { connectSlowly(attack, strings.TrimPrefix(p.WebhookURL, "http://"), i) })
+	}
+	for i := range floodAlarms {
+		time.Sleep(time.Second) // the flood goes on
+		body, err := w.Cloud.SignedAlarm(fmt.Sprintf("%032x", i+1), w.TopicURN(), rule.ID, 85)
+		must(t, err)
+		for status := 0; status != http.StatusOK; { // SMN repeats a message after 503
+			if status, _, err = w.Post(ctx, body); err != nil || status != http.StatusOK && status != http.StatusServiceUnavailable {
+				t.Fatalf("alarm %d: status %d, %v", i, status, err)
+			}
+		}
+		if m, err := p.Metrics(ctx); err != nil || m.Sum("go_goroutines") > floodGoroutines || m.Sum("go_goroutines") < floodConnections/4 {
+			t.Errorf("%g goroutines, %v", m.Sum("go_goroutines"), err)
+		}
+	}
+	last, err := db.Autopilot(ctx)
+	if err != nil || len(last.Status.Intake.Signals) == 0 || last.Status.Intake.Signals[0].MessageID != fmt.Sprintf("%032x", floodAlarms) {
+		t.Errorf("intake %+v, %v, want the last alarm", last.Status.Intake, err)
+	}
+}
+
+// connectSlowly opens one connection after the other, and sends a letter a second until the receiver closes it.
+func connectSlowly(ctx context.Context, address string, i int) {
+	first := []string{"", "POST /smn HTTP/1.1\r\nX-Slow: ", "POST /smn HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n"}[i%3]
+	letter := "x"[:min(i%3, 1)]
+	for ctx.Err() == nil {
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+		if err != nil {
+			continue
+		}
+		_, err = io.WriteString(conn, first)
+		for err == nil && ctx.Err() == nil {
+			time.Sleep(time.Second)
+			if _, err = io.WriteString(conn, letter); err == nil {
+				err = closedError(conn)
+			}
+		}
+		_ = conn.Close()
+	}
+}
+
+// closedError returns an error if the other side has closed or answered a connection.
+func closedError(conn net.Conn) error {
+	_ = conn.SetReadDeadline(time.Now().Add(time.Millisecond))
+	_, err := conn.Read(make([]byte, 512))
+	if timeout, ok := err.(net.Error); ok && timeout.Timeout() { //nolint:errorlint // not wrapped
+		return nil
+	}
+	return io.EOF
 }

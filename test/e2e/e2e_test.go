@@ -3,14 +3,19 @@
 package e2e
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
@@ -29,6 +34,14 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	os.Exit(shared.Main(m))
+}
+
+// must fails the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // start starts a world for a test. At the long level it has the binary with the race detector. Tests that show nothing more with
@@ -54,9 +67,7 @@ func TestSignedAlarmsGrowDatabases(t *testing.T) {
 		if _, err := db.WaitAutopilot(ctx, "it is armed", world.Armed); err != nil {
 			t.Fatal(err)
 		}
-		if err := db.PatchAutopilot(ctx, noCooldown); err != nil {
-			t.Fatal(err)
-		}
+		must(t, db.PatchAutopilot(ctx, noCooldown))
 	}
 	if err := errors.Join(disk.SetWorkload(simcloud.Workload{UsedGB: 33}), cpu.SetWorkload(simcloud.Workload{UsedGB: 10, CPUDemand: 7.8}),
 		memory.SetWorkload(simcloud.Workload{UsedGB: 10, MemoryDemandGB: 7.8})); err != nil {
@@ -79,9 +90,7 @@ func TestSignedAlarmsGrowDatabases(t *testing.T) {
 		a, err := tc.db.WaitAutopilot(ctx, "the change is completed and the alarm is over", func(a *v1alpha1.RdsAutopilot) bool {
 			return len(a.Status.Changes) > 0 && a.Status.Changes[0].State == v1alpha1.StateCompleted && state(a, tc.metric) == v1alpha1.StateOK
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if ch := a.Status.Changes; len(ch) != 1 || ch[0].Kind != tc.kind || ch[0].From != tc.from || ch[0].To != tc.to || ch[0].By != v1alpha1.ByAutopilot || ch[0].State != v1alpha1.StateCompleted {
 			t.Errorf("%s: changes %+v, want one from %s to %s", tc.db.Name, ch, tc.from, tc.to)
 		}
@@ -94,9 +103,7 @@ func TestSignedAlarmsGrowDatabases(t *testing.T) {
 			t.Errorf("%s: decisions %+v", tc.db.Name, a.Status.Decisions)
 		}
 		rds, err := tc.db.Rds(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if rds.Spec.Autopilot != nil { // the archived operator drops it
 			t.Error("the operator did not drop spec.autopilot")
 		}
@@ -105,9 +112,7 @@ func TestSignedAlarmsGrowDatabases(t *testing.T) {
 		t.Errorf("the storage rule of a 50 GB volume is %+v, want a threshold of 77 %%", r.Condition)
 	}
 	metrics, err := p.Metrics(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, m := range []struct {
 		name   string
 		labels []string
@@ -146,9 +151,7 @@ func TestProcessReportsWhyItCannotStart(t *testing.T) {
 	malformed, unreachable := filepath.Join(t.TempDir(), "clouds.yaml"), filepath.Join(t.TempDir(), "kubeconfig")
 	err := errors.Join(os.WriteFile(malformed, []byte("clouds: {otc: {auth: {password: wrong-password"), 0o600),
 		apiserver.WriteKubeconfig(unreachable, &rest.Config{Host: "http://127.0.0.1:1"}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, tc := range []struct {
 		name string
 		args []string
@@ -164,9 +167,7 @@ func TestProcessReportsWhyItCannotStart(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			p, err := w.Run(world.Within(t), tc.args, tc.env)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			code, err := p.Wait(world.Within(t))
 			if err != nil || code != tc.code {
 				t.Errorf("exit code %d, %v, want %d", code, err, tc.code)
@@ -176,5 +177,65 @@ func TestProcessReportsWhyItCannotStart(t *testing.T) {
 				t.Errorf("output %+v, want %q in the last line", lines, tc.want)
 			}
 		})
+	}
+}
+
+// doctorsName is that of the RdsAutopilot with which doctor rehearses.
+const doctorsName = "rds-autopilot-doctor"
+
+// The doctor is the real binary, as a process of its own, with the shipped rights where the API server knows any.
+func TestDoctorSucceedsAndLeavesNothingAfterAnySignal(t *testing.T) {
+	level.Long(t)
+	t.Parallel()
+	w := shared.Start(t, world.Options{})
+	w.MustServe(t).MustLead(t)
+	ctx := world.Within(t)
+	load := simcloud.Workload{UsedGB: 40, CPUDemand: 0.6}
+	db := w.MustAdd(t, world.Database{Name: "db", Flavor: "rds.mysql.n1.large.4", VolumeGB: 100, Workload: load, Autopilot: true})
+	if _, err := db.WaitAutopilot(ctx, "it is armed", world.Armed); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Cloud.AddInstance(simcloud.Instance{Flavor: "rds.mysql.n1.large.4", VolumeGB: 100, Workload: load}); err != nil {
+		t.Fatal(err)
+	}
+	client, err := dynamic.NewForConfig(w.Kube.Config())
+	must(t, err)
+	succeed := func() {
+		t.Helper()
+		p, err := w.Run(ctx, w.DoctorArgs(), nil)
+		must(t, err)
+		code, err := p.Wait(ctx)
+		if err != nil || code != 0 || !strings.Contains(logOf(p), "ok       decision") {
+			t.Errorf("exit code %d, %v:\n%s", code, err, logOf(p))
+		}
+	}
+	leavesNothing := func(after string) {
+		t.Helper()
+		// An interrupted run may end while the service still creates the rules of its object, which it then removes.
+		err := world.Eventually(ctx, "no rule is left", func(context.Context) (bool, error) {
+			return !slices.ContainsFunc(w.Cloud.Rules(), func(r simcloud.Rule) bool { return strings.Contains(r.Name, doctorsName) }), nil
+		})
+		if err != nil {
+			t.Errorf("after %s: %v", after, err)
+		}
+		_, err = client.Resource(v1alpha1.GroupVersion().WithResource(v1alpha1.Resource)).Namespace(w.Namespace).Get(ctx, doctorsName, metav1.GetOptions{})
+		if !apierrors.IsNotFound(err) {
+			t.Errorf("after %s, the RdsAutopilot is left: %v", after, err)
+		}
+	}
+	for _, sent := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGKILL} {
+		p, err := w.Begin(ctx, w.DoctorArgs()) // the bubble interrupts it at other steps
+		must(t, err)
+		if _, err := p.WaitLine(ctx, "created", func(l world.Line) bool { return strings.HasPrefix(l.Raw, "ok       created") }); err != nil {
+			t.Fatal(err)
+		}
+		must(t, p.Signal(sent))
+		if code, err := p.Wait(ctx); err != nil || code == 0 {
+			t.Errorf("%v: exit code %d, %v:\n%s", sent, code, err, logOf(p))
+		}
+		if sent == syscall.SIGKILL {
+			succeed() // the next run removes what is left
+		}
+		leavesNothing(sent.String())
 	}
 }

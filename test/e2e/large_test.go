@@ -25,9 +25,7 @@ func TestPeakMemoryBesideLargeObjects(t *testing.T) {
 	t.Parallel()
 	w := shared.Start(t, world.Options{})
 	target, err := url.Parse(w.Kube.Config().Host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	proxy := httputil.NewSingleHostReverseProxy(target)
 	if proxy.Transport, err = rest.TransportFor(w.Kube.Config()); err != nil {
 		t.Fatal(err)
@@ -55,13 +53,9 @@ func TestPeakMemoryBesideLargeObjects(t *testing.T) {
 		api.Close()
 	})
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := apiserver.WriteKubeconfig(kubeconfig, &rest.Config{Host: api.URL}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, apiserver.WriteKubeconfig(kubeconfig, &rest.Config{Host: api.URL}))
 	p, err := w.ServeIn(world.Within(t), []string{"GOMEMLIMIT=" + fleetMemory}, "--kubeconfig", kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if peak := memoryMiB(t, p.PID, "VmHWM:"); peak > 110 {
 		t.Errorf("the peak is %.0f MiB", peak)
 	}

@@ -38,20 +38,12 @@ func TestNoSecretIsEverShown(t *testing.T) {
 	rds := fmt.Sprintf(`{"password":%q,"users":[{"name":"app","host":"%%","password":%q,"privileges":[%q]}]}`,
 		secrets["the root password"], secrets["a user's password"], secrets["a grant"])
 	annotation, err := json.Marshal(`{"kind":"Rds","spec":` + rds + `}`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	err = db.PatchRds(ctx, `{"metadata":{"annotations":{"kubectl.kubernetes.io/last-applied-configuration":`+string(annotation)+`}},"spec":`+rds+`}`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	a, err := db.WaitAutopilot(ctx, "it is armed", world.Armed)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := db.SetWorkload(simcloud.Workload{UsedGB: 33}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, db.SetWorkload(simcloud.Workload{UsedGB: 33}))
 	if _, err := db.WaitRds(ctx, "50 GB are requested", func(r *otcv1.Rds) bool { return r.Spec.VolumeSize == 50 }); err != nil {
 		t.Fatal(err)
 	}
@@ -104,9 +96,7 @@ func TestNoSecretIsEverShown(t *testing.T) {
 		}
 	}
 	kubeconfig, err := os.ReadFile(w.Kubeconfig())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i, m := range regexp.MustCompile(`"?(?:token|client-key-data)"?: "?([A-Za-z0-9._=/+-]{20,})`).FindAllSubmatch(kubeconfig, -1) {
 		secrets[fmt.Sprintf("credential %d of the kubeconfig", i)] = string(m[1])
 	}
@@ -124,26 +114,18 @@ func TestNoSecretIsEverShown(t *testing.T) {
 	secrets["a wrong secret key"] = "secretkey-shh"
 	shown["serve with a wrong secret key"] = refusedLog(t, w, "OS_PASSWORD=", "OS_USERNAME=", "OS_ACCESS_KEY=key", "OS_SECRET_KEY=secretkey-shh")
 
-	if err := db.PatchRds(ctx, `{"spec":{"autopilot":false}}`); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.PatchRds(ctx, `{"spec":{"autopilot":false}}`))
 	last, err := db.WaitAutopilot(ctx, "its rules are removed", func(a *v1alpha1.RdsAutopilot) bool { return len(a.Status.Alarms.Rules) == 0 })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for name, value := range map[string]any{"the RdsAutopilot": last, "the RdsAutopilot when armed": a, "events": events(t, w, db.Namespace)} {
 		text, err := json.Marshal(value)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		shown[name] = string(text)
 	}
 	database := "/api/databases/" + db.Namespace + "/" + db.Name
 	for _, path := range []string{"/metrics", "/readyz", "/healthz", "/", "/api/databases", database, database + "/series"} {
 		_, text, err := p.Get(ctx, path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		shown[path] = text
 	}
 	shown["the log"] = logOf(p)
@@ -169,9 +151,7 @@ func TestNoSecretIsEverShown(t *testing.T) {
 func output(t *testing.T, w *world.World, args, env []string, code int) string {
 	t.Helper()
 	p, err := w.Run(world.Within(t), args, env)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got, err := p.Wait(world.Within(t)); err != nil || got != code {
 		t.Errorf("%s: exit code %d, %v, want %d:\n%s", args[0], got, err, code, logOf(p))
 	}
@@ -191,9 +171,7 @@ func logOf(p *world.Process) string {
 func refusedLog(t *testing.T, w *world.World, env ...string) string {
 	t.Helper()
 	p, err := w.ServeIn(world.Within(t), env, "--log-level", "debug")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := p.Stop(world.Within(t)); err != nil {
 		t.Error(err)
 	}
@@ -207,13 +185,9 @@ func refusedLog(t *testing.T, w *world.World, env ...string) string {
 func events(t *testing.T, w *world.World, namespace string) []unstructured.Unstructured {
 	t.Helper()
 	client, err := dynamic.NewForConfig(w.Kube.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	resource := schema.GroupVersionResource{Group: "events.k8s.io", Version: "v1", Resource: "events"}
 	list, err := client.Resource(resource).Namespace(namespace).List(world.Within(t), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return list.Items
 }

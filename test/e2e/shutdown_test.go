@@ -22,14 +22,10 @@ func stopping(l world.Line) bool { return l.Msg == "stopping" }
 func TestDrainingReplicaAnswersAndReleasesTheLease(t *testing.T) {
 	w := start(t, world.Options{})
 	first, err := w.Serve(world.Within(t), "--drain-delay", "1m")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	first.MustLead(t)
 	second := w.MustServe(t)
-	if err := first.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	must(t, first.Signal(syscall.SIGTERM))
 	if _, err := first.WaitLine(world.Within(t), "it stops", stopping); err != nil {
 		t.Fatal(err)
 	}
@@ -52,9 +48,7 @@ func TestDrainingReplicaAnswersAndReleasesTheLease(t *testing.T) {
 	}
 
 	// Nobody wants to wait any longer.
-	if err := first.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	must(t, first.Signal(syscall.SIGTERM))
 	if code, err := first.Wait(world.Within(t)); err != nil || code == 0 {
 		t.Errorf("exit code %d, %v, want the end that a second signal makes", code, err)
 	}
@@ -85,9 +79,7 @@ func TestPageThatWaitsForTheCloudDoesNotFailTheExit(t *testing.T) {
 		status <- code
 	}()
 	<-asked
-	if err := p.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.Signal(syscall.SIGTERM))
 	if code, err := p.Wait(world.Within(t)); err != nil || code != 0 {
 		t.Errorf("exit code %d, %v", code, err)
 	}
@@ -105,9 +97,7 @@ func TestInFlightMessagesAreAnsweredBeforeExit(t *testing.T) {
 		}
 	}
 	conn, err := new(net.Dialer).DialContext(world.Within(t), "tcp", strings.TrimPrefix(p.WebhookURL, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer conn.Close()
 	answers := bufio.NewReader(conn)
 	body := "alarm!"
@@ -118,9 +108,7 @@ func TestInFlightMessagesAreAnsweredBeforeExit(t *testing.T) {
 	if _, err := answers.ReadString('\n'); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.Signal(syscall.SIGTERM))
 	if _, err := p.WaitLine(world.Within(t), "it stops", stopping); err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 
+	"sigs.k8s.io/yaml"
+
 	"github.com/mcsps/rds-autopilot/test/apiserver"
 )
 
@@ -134,4 +136,24 @@ func TestTheReleaseIsInstalledWithoutAClone(t *testing.T) {
 			})
 		}
 	})
+}
+
+func TestActionlintPasses(t *testing.T) {
+	run(t, command(t, nil, tool(t, "actionlint")))
+}
+
+// workflow is the part of a workflow that the tests check.
+type workflow struct {
+	Jobs map[string]struct {
+		Steps []struct {
+			ID, Name, Run string
+			Env           map[string]string
+		}
+	}
+}
+
+func readWorkflow(t *testing.T, path string) (w workflow) {
+	t.Helper()
+	must(t, yaml.Unmarshal(read(t, root+"/"+path), &w))
+	return w
 }

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -31,28 +32,20 @@ func startStateMetrics(t *testing.T, w *world.World) (url string) {
 	program := tool(t, "kube-state-metrics")
 	rendered := template(t, "--values", "deploy/chart/ci/default-values.yaml", "--show-only", "templates/kubestatemetrics.yaml", "--set",
 		"monitoring.namespace=default,monitoring.kubeStateMetrics.enabled=true,monitoring.kubeStateMetrics.serviceAccount=state-metrics")
-	if err := w.Apply(world.Within(t), tempFile(t, "rendered.yaml", rendered)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Apply(world.Within(t), tempFile(t, "rendered.yaml", rendered)))
 	kubeconfig := kubeconfigOf(t, w, "default", "state-metrics")
 	var ports [2]int // kube-state-metrics does not log the ports that it gets for 0
 	for i := range ports {
 		free, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		ports[i] = free.Addr().(*net.TCPAddr).Port
-		if err := free.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, free.Close())
 	}
 	cmd := exec.Command(program, "--kubeconfig="+kubeconfig, "--custom-resource-state-only", "--custom-resource-state-config-file="+deploy+"/kube-state-metrics.yaml",
 		"--host=127.0.0.1", fmt.Sprintf("--port=%d", ports[0]), "--telemetry-host=127.0.0.1", fmt.Sprintf("--telemetry-port=%d", ports[1]))
 	var output bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &output
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(os.Interrupt)
 		_ = cmd.Wait()
@@ -90,14 +83,10 @@ status:
   - {kind: Volume, by: Autopilot, from: "40", to: "50", metrics: [storage], state: Completed, endTime: "2026-11-20T12:00:00.123456Z"}
   - {kind: Volume, by: Autopilot, from: "30", to: "40", state: Completed, endTime: "2026-11-19T12:00:00.000000Z"}
 `
-	if err := yaml.Unmarshal([]byte(manifest), &object.Object); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.Unmarshal([]byte(manifest), &object.Object))
 	resource := client.Resource(v1alpha1.GroupVersion().WithResource(v1alpha1.Resource)).Namespace("default")
 	created, err := resource.Create(t.Context(), object, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	created.Object["status"] = object.Object["status"]
 	if _, err := resource.UpdateStatus(t.Context(), created, metav1.UpdateOptions{FieldValidation: metav1.FieldValidationStrict}); err != nil {
 		t.Fatal(err)
@@ -155,9 +144,7 @@ func checkQueries(t *testing.T, samples []string) {
 			Rules []struct{ Alert, Expr string }
 		}
 	}
-	if err := json.Unmarshal(rulesOf(t, read(t, deploy+"/alerts.yaml")), &rules); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(rulesOf(t, read(t, deploy+"/alerts.yaml")), &rules))
 	for _, g := range rules.Groups {
 		for _, r := range g.Rules {
 			queries[r.Alert] = r.Expr
@@ -180,4 +167,66 @@ func checkQueries(t *testing.T, samples []string) {
 	if checked < 10 {
 		t.Errorf("only %d gauges are read", checked)
 	}
+}
+
+const deploy = root + "/deploy"
+
+// rulesOf returns the rule file of Prometheus that a PrometheusRule contains, as JSON.
+func rulesOf(t *testing.T, manifest []byte) []byte {
+	t.Helper()
+	var rule struct{ Spec json.RawMessage }
+	must(t, yaml.Unmarshal(manifest, &rule))
+	return rule.Spec
+}
+
+// panels returns the queries of all dashboards, by panel. Their variables have the values of the choice "All" in Grafana.
+func panels(t *testing.T) map[string]string {
+	t.Helper()
+	files, err := filepath.Glob(deploy + "/dashboards/*.json")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no dashboards, %v", err)
+	}
+	queries := map[string]string{}
+	for _, file := range files {
+		var dashboard struct {
+			Panels []struct {
+				Title   string
+				Targets []struct{ RefID, Expr string }
+			}
+		}
+		must(t, json.Unmarshal(read(t, file), &dashboard))
+		for _, p := range dashboard.Panels {
+			for _, target := range p.Targets {
+				expr := strings.NewReplacer("$__rate_interval", "30s", "$job", ".*", "$namespace", ".*").Replace(target.Expr)
+				queries[filepath.Base(file)+", "+p.Title+", "+target.RefID] = expr
+			}
+		}
+	}
+	return queries
+}
+
+func TestEveryAlertFiresAndStaysSilent(t *testing.T) {
+	promtool, dir := tool(t, "promtool"), t.TempDir()
+	writeFile(t, dir+"/alerts.yaml", rulesOf(t, read(t, deploy+"/alerts.yaml")))
+	selecting := template(t, "--values", "deploy/chart/ci/everything-values.yaml", "--kube-version", "1.36",
+		"--show-only", "templates/prometheusrule.yaml")
+	writeFile(t, dir+"/selecting.yaml", rulesOf(t, []byte(selecting)))
+	test := []string{"test", "rules"}
+	for _, cases := range []string{"testdata/alerts-cases.yaml", "testdata/alerts-forecast-cases.yaml"} {
+		writeFile(t, filepath.Join(dir, filepath.Base(cases)), read(t, cases))
+		test = append(test, filepath.Base(cases))
+	}
+	for _, args := range [][]string{{"check", "rules", "--lint=all", "alerts.yaml", "selecting.yaml"}, test} {
+		cmd := command(t, nil, promtool, args...)
+		cmd.Dir = dir
+		run(t, cmd)
+	}
+}
+
+func TestPanelsHaveValidQueries(t *testing.T) {
+	file := "groups:\n- name: panels\n  rules:\n"
+	for name, expr := range panels(t) {
+		file += fmt.Sprintf("  - {record: panel, labels: {name: %q}, expr: %q}\n", name, expr)
+	}
+	run(t, command(t, nil, tool(t, "promtool"), "check", "rules", "--lint=none", tempFile(t, "panels.yaml", file)))
 }

@@ -33,6 +33,14 @@ var shared = apiserver.Shared{Options: apiserver.Options{CRDs: []string{
 
 func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
 
+// must fails the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // tool returns the path of a program that the Makefile has built.
 func tool(t *testing.T, name string) string {
 	t.Helper()
@@ -76,17 +84,13 @@ func run(t *testing.T, cmd *exec.Cmd) string {
 func read(t *testing.T, path string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return text
 }
 
 func writeFile(t *testing.T, path string, text []byte) {
 	t.Helper()
-	if err := os.WriteFile(path, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, text, 0o600))
 }
 
 // tempFile creates a file in a temporary folder and returns its path.
@@ -105,15 +109,11 @@ func kubeMinor(t *testing.T, config *rest.Config) int {
 	t.Helper()
 	client, _ := clients(t, config)
 	info, err := client.Discovery().ServerVersion()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if want := os.Getenv(apiserver.VersionVariable); want != "" && !strings.HasPrefix(info.GitVersion+".", "v"+want+".") {
 		t.Fatalf("the API server is %s, want %s", info.GitVersion, want)
 	}
 	minor, err := strconv.Atoi(info.Minor)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return minor
 }

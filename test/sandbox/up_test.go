@@ -17,8 +17,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcsps/rds-autopilot/test/apiserver"
 	"github.com/mcsps/rds-autopilot/test/world"
 )
+
+// must fails the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
 
 // sandbox is a running sandbox up, with a folder of its own for temporary files.
 type sandbox struct {
@@ -59,9 +68,7 @@ func startSandbox(ctx context.Context, t *testing.T) *sandbox {
 	s.cmd.Env = append(os.Environ(), "TMPDIR="+s.dir)
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	s.cmd.Stdout, s.cmd.Stderr = s.output, s.output
-	if err := s.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.cmd.Start())
 	addresses := regexp.MustCompile(`Status page +(http://\S+)/\n.*curl -d used=34 (http://\S+)/orders`)
 	err := world.Eventually(ctx, "it prints where its pages are", func(context.Context) (bool, error) {
 		found := addresses.FindStringSubmatch(s.output.String())
@@ -80,9 +87,7 @@ func startSandbox(ctx context.Context, t *testing.T) *sandbox {
 func (s *sandbox) post(ctx context.Context, path, form string) string {
 	s.t.Helper()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.loads+path, strings.NewReader(form))
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, err)
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	return s.answer(r)
 }
@@ -90,14 +95,10 @@ func (s *sandbox) post(ctx context.Context, path, form string) string {
 func (s *sandbox) answer(r *http.Request) string {
 	s.t.Helper()
 	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, err)
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, err)
 	return resp.Status + " " + string(text)
 }
 
@@ -119,13 +120,9 @@ func TestSandboxGrowsADatabaseWhoseLoadIsChangedAndLeavesNothingBehind(t *testin
 		r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.page+"/api/databases/default/orders", nil)
 		return err == nil && strings.Contains(s.answer(r), "Storage 40 → 50 GB"), err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 
-	if err := s.cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.cmd.Process.Signal(os.Interrupt))
 	if err := s.cmd.Wait(); err != nil {
 		t.Errorf("it ended with %v\n%s", err, s.output)
 	}
@@ -141,9 +138,7 @@ func TestSandboxGrowsADatabaseWhoseLoadIsChangedAndLeavesNothingBehind(t *testin
 func processesOf(t *testing.T, dir string) (found []string) {
 	t.Helper()
 	all, err := filepath.Glob("/proc/[0-9]*")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, p := range all {
 		command, _ := os.ReadFile(filepath.Join(p, "cmdline")) // it may have ended by now
 		cwd, _ := os.Readlink(filepath.Join(p, "cwd"))
@@ -152,4 +147,16 @@ func processesOf(t *testing.T, dir string) (found []string) {
 		}
 	}
 	return found
+}
+
+// The demo fails by itself if a database does not grow as expected, or if something happens that should not.
+func TestDemoEndsAsExpected(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	if err := demo(world.Within(t), newConsole(&out), worldOptions{real: apiserver.Real()}); err != nil {
+		t.Fatalf("%v\n%s", err, out.String())
+	}
+	if text := out.String(); !strings.Contains(text, " as expected") || !strings.Contains(text, "make sandbox") {
+		t.Errorf("the end is missing:\n%s", text)
+	}
 }

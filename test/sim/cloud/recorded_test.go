@@ -72,6 +72,14 @@ var recorded = []struct{ file, method, path, sent, allowed string }{
 	{"smn-error-404.manual", "DELETE", smn + "/topics/urn:smn:eu-de:00000000000000000000000000000001:none", "", ""},
 }
 
+// must fails the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // cloud is a simulation with an instance, a rule, a topic, a subscription and a finished job. It gets plain requests, so
 // that no fault of the SDK can hide one of the simulation.
 type cloud struct {
@@ -97,9 +105,7 @@ func newCloud(t *testing.T) *cloud {
 	in, err := c.AddInstance(simcloud.Instance{
 		Name: "example-db", Flavor: "rds.mysql.n1.large.4", VolumeGB: 100, Workload: simcloud.Workload{UsedGB: 40},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c.pass(75 * time.Minute)
 	c.send("POST", "/iam/v3/auth/tokens", login)
 	c.values = append(c.values, "{instance}", in.ID, "{node}", in.Nodes[0].ID,
@@ -134,20 +140,14 @@ func (c *cloud) send(method, path, body string) (int, []byte) {
 	fill := strings.NewReplacer(c.values...).Replace
 	base := strings.TrimSuffix(c.Endpoint("iam"), "/iam")
 	req, err := http.NewRequestWithContext(c.t.Context(), method, base+fill(path), strings.NewReader(fill(body)))
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	must(c.t, err)
 	req.Header.Set("X-Auth-Token", c.token)
 	req.Header.Set("Content-Type", "application/json")
 	res, err := c.RoundTrip(req)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	must(c.t, err)
 	defer res.Body.Close()
 	raw, err := io.ReadAll(res.Body)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	must(c.t, err)
 	if token := res.Header.Get("X-Subject-Token"); token != "" {
 		c.token = token
 	}
@@ -166,15 +166,11 @@ func TestRepliesHaveTheKeysAndTypesOfRecordedOnes(t *testing.T) {
 		File   string
 		Status int
 	}
-	if err := json.Unmarshal(index, &all); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(index, &all))
 	c := newCloud(t)
 	for _, b := range recorded {
 		want, err := os.ReadFile(filepath.Join(folder, b.file+".json"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		status, raw := c.send(b.method, b.path, b.sent)
 		for _, entry := range all {
 			if entry.File == b.file+".json" && entry.Status != status {
@@ -193,18 +189,12 @@ func TestRepliesHaveTheKeysAndTypesOfRecordedOnes(t *testing.T) {
 // The example is the one captured message of Open Telekom Cloud.
 func TestAlarmMessageHasTheFieldsOfTheCapturedOne(t *testing.T) {
 	body, err := os.ReadFile("../../../autopilot/smn/testdata/notification_alarm.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c := newCloud(t)
 	sent, err := c.SignedAlarm(strings.Repeat("0", 32), c.Topics()[0].URN, c.Rules()[0].ID, 91.37)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var captured, simulated struct{ Subject, Message string }
-	if err := errors.Join(json.Unmarshal(body, &captured), json.Unmarshal(sent, &simulated)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(json.Unmarshal(body, &captured), json.Unmarshal(sent, &simulated)))
 	if simulated.Subject != captured.Subject || !strings.Contains(simulated.Message, `"comparison_operator":"\u003e="`) {
 		t.Errorf("%s, want %s; the message is %s", simulated.Subject, captured.Subject, simulated.Message)
 	}
