@@ -17,12 +17,9 @@ import (
 // LiveAutopilot reads the RdsAutopilot from the API server. If there is none, it returns autopilot.ErrGone, and the
 // cache has none either. An error about a missing right leaves the cache as it is.
 func (c *Cluster) LiveAutopilot(ctx context.Context, namespace, name string) (*autopilotv1.RdsAutopilot, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
 	cached, isCached := c.Autopilot(namespace, name)
-	a, err := c.autopilotsIn(namespace).Get(ctx, name, metav1.GetOptions{})
+	a, err := c.Rehearsal(ctx, namespace, name)
 	if err != nil {
-		err = wrapError(err, "get RdsAutopilot %s/%s", namespace, name)
 		if isCached && errors.Is(err, autopilot.ErrGone) {
 			c.autopilots.forget(cached)
 		}
@@ -71,7 +68,7 @@ func (c *Cluster) Create(ctx context.Context, a *autopilotv1.RdsAutopilot) error
 	return wrapError(err, "create RdsAutopilot %s/%s", a.Namespace, a.Name)
 }
 
-// Rehearsal reads an RdsAutopilot with its annotations. It returns autopilot.ErrGone if there is none.
+// Rehearsal reads an RdsAutopilot as LiveAutopilot does, with its annotations.
 func (c *Cluster) Rehearsal(ctx context.Context, namespace, name string) (*autopilotv1.RdsAutopilot, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

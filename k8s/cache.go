@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -31,18 +32,6 @@ const (
 
 const syncInterval = 50 * time.Millisecond
 
-// Cache holds the Rds, the RdsAutopilots and the topic as the watches last delivered them. It may be behind the API server, and
-// keeps its objects while the API server is away. Callers must not modify the objects.
-type Cache struct {
-	*refusals
-	watched    []string // namespaces, in the order of the informers
-	rds        informers[*otcv1.Rds]
-	autopilots informers[*autopilotv1.RdsAutopilot]
-	topic      informers[*corev1.ConfigMap]
-	own        string // namespace of the topic's ConfigMap
-	synced     []checker
-}
-
 // checker reports whether the objects of a namespace are in the cache, or whether a callback was called for all of
 // them.
 type checker struct {
@@ -60,8 +49,8 @@ type object interface {
 // informers holds one informer per watched namespace, or a single one for all.
 type informers[T object] []cache.SharedIndexInformer
 
-func newCache(c *Cluster) *Cache {
-	indexAutopilots := cache.Indexers{byRule: func(obj any) (ids []string, err error) {
+func (c *Cluster) addInformers() {
+	indexers := cache.Indexers{byRule: func(obj any) (ids []string, err error) {
 		for _, r := range obj.(*autopilotv1.RdsAutopilot).Status.Alarms.Rules {
 			ids = append(ids, r.AlarmID)
 		}
@@ -69,18 +58,16 @@ func newCache(c *Cluster) *Cache {
 	}, byCert: func(obj any) ([]string, error) {
 		return []string{obj.(*autopilotv1.RdsAutopilot).Status.Intake.SigningCertURL}, nil // empty before the first message
 	}}
-	w := &Cache{refusals: c.refusals, watched: c.namespaces, own: c.own}
 	topic := newInformer(c, c.own, "configmaps", topicClient{c.core.ConfigMaps(c.own)}, &corev1.ConfigMap{}, nil)
-	w.topic = append(w.topic, topic)
-	w.synced = append(w.synced, checker{topic.HasSyncedChecker(), c.own, false})
+	c.topic = append(c.topic, topic)
+	c.synced = append(c.synced, checker{topic.HasSyncedChecker(), c.own, false})
 	for _, ns := range c.namespaces {
 		rds := newInformer(c, ns, otcv1.Resource, c.rdsIn(ns), &otcv1.Rds{}, nil)
-		autopilots := newInformer(c, ns, autopilotv1.Resource, c.autopilotsIn(ns), &autopilotv1.RdsAutopilot{}, indexAutopilots)
-		w.rds = append(w.rds, rds)
-		w.autopilots = append(w.autopilots, autopilots)
-		w.synced = append(w.synced, checker{autopilots.HasSyncedChecker(), ns, false}, checker{rds.HasSyncedChecker(), ns, true})
+		autopilots := newInformer(c, ns, autopilotv1.Resource, c.autopilotsIn(ns), &autopilotv1.RdsAutopilot{}, indexers)
+		c.rds = append(c.rds, rds)
+		c.autopilots = append(c.autopilots, autopilots)
+		c.synced = append(c.synced, checker{autopilots.HasSyncedChecker(), ns, false}, checker{rds.HasSyncedChecker(), ns, true})
 	}
-	return w
 }
 
 type list interface {
@@ -162,12 +149,12 @@ func (k informers[T]) run(ctx context.Context) {
 
 // HasSynced reports whether all objects that existed at the start are in the cache and were passed to the callbacks. It
 // does not wait for namespaces that we may not read, except if there is no other, nor for Rds without a definition.
-func (w *Cache) HasSynced() bool {
-	synced, refused := false, w.RefusedNamespaces()
-	for _, s := range w.synced {
+func (c *Cluster) HasSynced() bool {
+	synced, refused := false, c.RefusedNamespaces()
+	for _, s := range c.synced {
 		if cache.IsDone(s) {
 			synced = true
-		} else if !slices.Contains(refused, s.namespace) && (!s.ofRds || !w.lacksRds()) {
+		} else if !slices.Contains(refused, s.namespace) && (!s.ofRds || !c.lacksRds()) {
 			return false
 		}
 	}
@@ -175,8 +162,8 @@ func (w *Cache) HasSynced() bool {
 }
 
 // WaitForSync returns once HasSynced is true. It returns an error if the context ends before.
-func (w *Cache) WaitForSync(ctx context.Context) error {
-	for !w.HasSynced() {
+func (c *Cluster) WaitForSync(ctx context.Context) error {
+	for !c.HasSynced() {
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("wait for the caches: %w", context.Cause(ctx))
@@ -259,24 +246,24 @@ func (k informers[T]) by(index, value string) (objects []T) {
 }
 
 // Autopilot returns the RdsAutopilot from the cache, and whether there is one.
-func (w *Cache) Autopilot(namespace, name string) (*autopilotv1.RdsAutopilot, bool) {
-	return w.autopilots.get(namespace, name)
+func (c *Cluster) Autopilot(namespace, name string) (*autopilotv1.RdsAutopilot, bool) {
+	return c.autopilots.get(namespace, name)
 }
 
 // EachAutopilot calls f with every RdsAutopilot in the cache, in no order.
-func (w *Cache) EachAutopilot(f func(*autopilotv1.RdsAutopilot)) {
-	w.autopilots.each(f)
+func (c *Cluster) EachAutopilot(f func(*autopilotv1.RdsAutopilot)) {
+	c.autopilots.each(f)
 }
 
 // ByRule returns the RdsAutopilots whose status has the alarm rule.
-func (w *Cache) ByRule(alarmID string) []*autopilotv1.RdsAutopilot {
-	return w.autopilots.by(byRule, alarmID)
+func (c *Cluster) ByRule(alarmID string) []*autopilotv1.RdsAutopilot {
+	return c.autopilots.by(byRule, alarmID)
 }
 
 // SignedBefore reports whether the last stored message of any RdsAutopilot was signed with the certificate at that URL,
 // and whether one was signed with any certificate.
-func (w *Cache) SignedBefore(certURL string) (that, some bool) {
-	for _, inf := range w.autopilots {
+func (c *Cluster) SignedBefore(certURL string) (that, some bool) {
+	for _, inf := range c.autopilots {
 		for _, url := range inf.GetIndexer().ListIndexFuncValues(byCert) { // a cluster has one or two of them
 			that, some = that || url == certURL, some || url != ""
 		}
@@ -285,9 +272,9 @@ func (w *Cache) SignedBefore(certURL string) (that, some bool) {
 }
 
 // OnAutopilot registers f for RdsAutopilots as OnTarget does for targets.
-func (w *Cache) OnAutopilot(f func(old, new *autopilotv1.RdsAutopilot)) error {
-	synced, err := addHandler(w.autopilots, w.watched, f)
-	w.synced = append(w.synced, synced...)
+func (c *Cluster) OnAutopilot(f func(old, new *autopilotv1.RdsAutopilot)) error {
+	synced, err := addHandler(c.autopilots, c.namespaces, f)
+	c.synced = append(c.synced, synced...)
 	return err
 }
 
@@ -339,4 +326,60 @@ func transform(obj any) (any, error) {
 		trim(&o.ObjectMeta)
 	}
 	return obj, nil
+}
+
+// refusals holds the lists that the API server refuses. A Role belongs to its namespace, so it goes when the namespace is
+// deleted. The other namespaces must not depend on that. Without an operator there is no definition of Rds, and what
+// Terraform has made must not depend on that.
+type refusals struct {
+	log *zap.Logger
+
+	mu  sync.Mutex
+	now map[[2]string]error // by namespace and resource
+}
+
+// note records the result of a list, and logs when it becomes a refusal or none any more.
+func (r *refusals) note(namespace, resource string, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	list, fields := [2]string{namespace, resource}, []zap.Field{zap.String("namespace", namespace), zap.String("resource", resource)}
+	was := r.now[list]
+	switch {
+	case apierrors.IsNotFound(err):
+		if r.now[list] = err; was == nil {
+			r.log.Warn("the resource has no definition. Without Rds, only each RdsAutopilot with spec.instanceID is managed. With an operator: kubectl apply -f deploy/crds/rds.yaml", fields...)
+		}
+	case apierrors.IsForbidden(err) && was == nil:
+		r.now[list] = err
+		r.log.Warn("the API server refuses to list a watched namespace: nothing in it is managed. Restore its Role and RoleBinding, or remove it from --watch-namespaces",
+			append(fields, zap.Error(wrapError(err, "list")))...)
+	case err == nil && was != nil:
+		delete(r.now, list)
+		r.log.Info("the namespace is readable again", fields...)
+	}
+}
+
+// lacksRds reports whether there was no definition of Rds when we last listed a namespace.
+func (r *refusals) lacksRds() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for list, err := range r.now {
+		if list[1] == otcv1.Resource && apierrors.IsNotFound(err) {
+			return true
+		}
+	}
+	return false
+}
+
+// RefusedNamespaces returns the watched namespaces that the API server did not let us list when we last tried, sorted.
+func (r *refusals) RefusedNamespaces() (namespaces []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for list, err := range r.now {
+		if apierrors.IsForbidden(err) {
+			namespaces = append(namespaces, list[0])
+		}
+	}
+	slices.Sort(namespaces)
+	return slices.Compact(namespaces)
 }

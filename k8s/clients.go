@@ -25,11 +25,15 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/go-logr/logr"
+	"github.com/go-logr/zapr"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,7 +44,9 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	eventsv1client "k8s.io/client-go/kubernetes/typed/events/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/klog/v2"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/internal/shorten"
@@ -74,10 +80,15 @@ type Options struct {
 	Log *zap.Logger
 }
 
-// Cluster is a connection to a Kubernetes cluster, with caches of both kinds.
+// Cluster is a connection to a Kubernetes cluster. Its caches hold the Rds, the RdsAutopilots and the topic as the
+// watches last delivered them. They may be behind the API server, and keep their objects while the API server is away.
+// Callers must not modify the objects of a cache.
 type Cluster struct {
-	*Cache
 	*refusals
+	rds         informers[*otcv1.Rds] // in the order of namespaces, as autopilots
+	autopilots  informers[*autopilotv1.RdsAutopilot]
+	topic       informers[*corev1.ConfigMap]
+	synced      []checker
 	broadcaster events.EventBroadcaster
 	recorder    events.EventRecorder
 	unreachable atomic.Bool // set while the probes of the API server fail
@@ -122,11 +133,16 @@ func Connect(ctx context.Context, cfg *rest.Config, opts Options) (*Cluster, err
 	if err := errors.Join(otcv1.AddToScheme(scheme), autopilotv1.AddToScheme(scheme)); err != nil {
 		return nil, fmt.Errorf("register API types: %w", err)
 	}
+	namespaces := []string{metav1.NamespaceAll}
+	if len(opts.Namespaces) > 0 {
+		watched := append(slices.Clone(opts.Namespaces), opts.Own)
+		namespaces = slices.Compact(slices.Sorted(slices.Values(watched)))
+	}
 	c := &Cluster{
 		config:     cfg,
 		transport:  client.Transport,
 		codec:      runtime.NewParameterCodec(scheme),
-		namespaces: uniqueNamespaces(opts.Namespaces, opts.Own),
+		namespaces: namespaces,
 		system:     cmp.Or(opts.SystemNamespace, metav1.NamespaceSystem),
 		own:        opts.Own,
 		labels:     opts.Labels,
@@ -152,7 +168,7 @@ func Connect(ctx context.Context, cfg *rest.Config, opts Options) (*Cluster, err
 	}
 	c.broadcaster = events.NewBroadcaster(&events.EventSinkImpl{Interface: c.events})
 	c.recorder = c.broadcaster.NewRecorder(scheme, self)
-	c.Cache = newCache(c)
+	c.addInformers()
 	return c, nil
 }
 
@@ -167,15 +183,6 @@ func restClient(cfg *rest.Config, client *http.Client, scheme *runtime.Scheme,
 		return nil, fmt.Errorf("configure the client for %s: %w", gv, err)
 	}
 	return rc, nil
-}
-
-func uniqueNamespaces(namespaces []string, own string) []string {
-	if len(namespaces) == 0 {
-		return []string{metav1.NamespaceAll}
-	}
-	namespaces = append(slices.Clone(namespaces), own)
-	slices.Sort(namespaces)
-	return slices.Compact(namespaces)
 }
 
 // checkAccess lists both kinds. Discovery would lag behind a CRD that was just installed, and would not show missing
@@ -285,4 +292,42 @@ func (c *Cluster) event(regarding corev1.ObjectReference, e autopilot.Event) {
 		regarding.ResourceVersion = ""
 	}
 	c.recorder.Eventf(&regarding, nil, kind, e.Reason, e.Action, "%s", shorten.To(e.Note, maxNote))
+}
+
+// NewConfig finds the API server as kubectl does: from the given kubeconfig file, $KUBECONFIG, ~/.kube/config or the
+// pod's ServiceAccount, in this order. contextName selects a context of the file; empty means its current one.
+// namespace is that of the context. An error is one line that names the files that were tried.
+func NewConfig(kubeconfig, contextName string) (config *rest.Config, namespace string, err error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath, rules.WarnIfAllMissing = kubeconfig, false
+	overrides := &clientcmd.ConfigOverrides{CurrentContext: contextName}
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
+	config, err = loader.ClientConfig()
+	if err == nil {
+		namespace, _, err = loader.Namespace()
+	}
+	if clientcmd.IsEmptyConfig(err) {
+		err = errors.New("no API server is named there, and this is not a pod")
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("kubeconfig %s: %w", strings.Join(rules.GetLoadingPrecedence(), " or "), err)
+	}
+	return config, namespace, nil
+}
+
+// RedirectLog sends the output of klog, which client-go uses, to log. klog has one logger per process, so callers
+// must call RedirectLog once, before they create a client.
+func RedirectLog(log *zap.Logger) {
+	klog.SetLoggerWithOptions(libraryLog(log), klog.ContextualLogger(true))
+}
+
+func withLog(ctx context.Context, log *zap.Logger) context.Context {
+	return klog.NewContext(ctx, libraryLog(log))
+}
+
+// libraryLog drops everything below info, whatever the level of log is. At higher verbosity client-go logs whole
+// answers, and an Rds contains passwords.
+func libraryLog(log *zap.Logger) logr.Logger {
+	level := max(zapcore.LevelOf(log.Core()), zapcore.InfoLevel)
+	return zapr.NewLogger(log.Named("client-go").WithOptions(zap.IncreaseLevel(level)))
 }

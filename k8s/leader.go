@@ -22,9 +22,6 @@ import (
 
 const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// identitySeparator separates the pod's name from the unique part of the identity. A pod's name cannot contain it.
-const identitySeparator = "_"
-
 // Lease configures the leader election.
 type Lease struct {
 	Namespace     string        // of the lease; empty means the pod's own
@@ -114,11 +111,12 @@ func (c *Cluster) lock(namespace string, lease Lease) (resourcelock.Interface, e
 			return nil, fmt.Errorf("find an identity for the lease: %w", err)
 		}
 	}
+	identity := pod + "_" + string(uuid.NewUUID()) // a pod's name cannot contain the separator
 	return &resourcelock.LeaseLock{
 		Labels:     c.labels,
 		LeaseMeta:  metav1.ObjectMeta{Namespace: namespace, Name: self},
 		Client:     client,
-		LockConfig: resourcelock.ResourceLockConfig{Identity: pod + identitySeparator + string(uuid.NewUUID())},
+		LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
 	}, nil
 }
 

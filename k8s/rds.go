@@ -3,6 +3,7 @@
 package k8s
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -105,10 +106,7 @@ func lastWriter(entries []metav1.ManagedFieldsEntry, field string) (manager stri
 		if err := json.Unmarshal([]byte(e.FieldsV1.GetRawString()), &fields); err != nil {
 			return "", fmt.Errorf("read managed fields of %s: %w", e.Manager, err)
 		}
-		at := time.Time{}
-		if e.Time != nil {
-			at = e.Time.Time
-		}
+		at := cmp.Or(e.Time, &metav1.Time{}).Time
 		if _, has := fields.Spec[field]; has && (manager == "" || at.After(newest)) {
 			manager, newest = e.Manager, at
 		}

@@ -51,25 +51,25 @@ func TargetNamedBy(a *autopilotv1.RdsAutopilot) *autopilot.Target {
 
 // Target returns the cached target of the Rds with that name or, if there is none, of the RdsAutopilot that sets
 // spec.instanceID. It returns nil if there is neither.
-func (w *Cache) Target(namespace, name string) *autopilot.Target {
-	if rds, ok := w.rds.get(namespace, name); ok {
+func (c *Cluster) Target(namespace, name string) *autopilot.Target {
+	if rds, ok := c.rds.get(namespace, name); ok {
 		return TargetOf(rds)
 	}
-	if a, ok := w.autopilots.get(namespace, name); ok {
+	if a, ok := c.autopilots.get(namespace, name); ok {
 		return TargetNamedBy(a)
 	}
 	return nil
 }
 
 // EachTarget calls f with every cached target, in no order.
-func (w *Cache) EachTarget(f func(*autopilot.Target)) {
-	w.rds.each(func(rds *otcv1.Rds) {
+func (c *Cluster) EachTarget(f func(*autopilot.Target)) {
+	c.rds.each(func(rds *otcv1.Rds) {
 		if t := TargetOf(rds); t != nil {
 			f(t)
 		}
 	})
-	w.autopilots.each(func(a *autopilotv1.RdsAutopilot) {
-		_, hasRds := w.rds.get(a.Namespace, a.Name)
+	c.autopilots.each(func(a *autopilotv1.RdsAutopilot) {
+		_, hasRds := c.rds.get(a.Namespace, a.Name)
 		if t := TargetNamedBy(a); t != nil && !hasRds {
 			f(t)
 		}
@@ -80,7 +80,7 @@ func (w *Cache) EachTarget(f func(*autopilot.Target)) {
 // newer than the event. An Rds that becomes unreadable counts as deleted, and a Warning names it. Callers must register
 // before Run, and f must not block.
 func (c *Cluster) OnTarget(f func(old, new *autopilot.Target)) error {
-	synced, err := addHandler(c.rds, c.watched, func(old, new *otcv1.Rds) {
+	synced, err := addHandler(c.rds, c.namespaces, func(old, new *otcv1.Rds) {
 		if new != nil && new.Unreadable != "" && (old == nil || old.Unreadable != new.Unreadable) {
 			c.Event(&autopilot.Target{Namespace: new.Namespace, Name: new.Name, UID: new.UID}, nil, skipped(new))
 		}
@@ -109,8 +109,8 @@ func (c *Cluster) setUnreadable(a *autopilotv1.RdsAutopilot, next *autopilotv1.S
 }
 
 // UnreadableRds returns how many Rds are skipped because they are unreadable.
-func (w *Cache) UnreadableRds() (n int) {
-	w.rds.each(func(rds *otcv1.Rds) {
+func (c *Cluster) UnreadableRds() (n int) {
+	c.rds.each(func(rds *otcv1.Rds) {
 		if rds.Unreadable != "" {
 			n++
 		}

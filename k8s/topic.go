@@ -53,15 +53,15 @@ func (t topicClient) Watch(ctx context.Context, opts metav1.ListOptions) (watch.
 }
 
 // Topic returns the topic of the installation from the cache. It is empty if there is none.
-func (w *Cache) Topic() autopilotv1.Topic {
-	found, _ := w.topic.get(w.own, TopicConfigMap)
+func (c *Cluster) Topic() autopilotv1.Topic {
+	found, _ := c.topic.get(c.own, TopicConfigMap)
 	return topicOf(found)
 }
 
 // OnTopic registers f for the ConfigMap of the topic. f gets an empty topic if the ConfigMap is deleted.
-func (w *Cache) OnTopic(f func(autopilotv1.Topic)) error {
-	synced, err := addHandler(w.topic, []string{w.own}, func(_, now *corev1.ConfigMap) { f(topicOf(now)) })
-	w.synced = append(w.synced, synced...)
+func (c *Cluster) OnTopic(f func(autopilotv1.Topic)) error {
+	synced, err := addHandler(c.topic, []string{c.own}, func(_, now *corev1.ConfigMap) { f(topicOf(now)) })
+	c.synced = append(c.synced, synced...)
 	return err
 }
 

@@ -95,4 +95,4 @@ func TestPageOfLargeObjectsCostsAtMost20MB(t *testing.T) {
 }
 
 // EachRds calls f with every Rds as the cache holds it.
-func (w *Cache) EachRds(f func(*otcv1.Rds)) { w.rds.each(f) }
+func (c *Cluster) EachRds(f func(*otcv1.Rds)) { c.rds.each(f) }

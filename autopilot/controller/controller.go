@@ -134,15 +134,15 @@ func (c *Controller) isOwnPatch(key Key, old, now *autopilot.Target) bool {
 // AutopilotChanged handles a watch event of an RdsAutopilot, as TargetChanged does. It starts no round if only the
 // leader's own part of the status has changed.
 func (c *Controller) AutopilotChanged(old, now *v1alpha1.RdsAutopilot) {
+	subject := cmp.Or(now, old)
+	key := Key{subject.Namespace, subject.Name}
 	if now == nil {
-		key := Key{old.Namespace, old.Name}
 		c.drop(key)
 		c.switches.deleted(key, old, c.options.Kube.Target(key.Namespace, key.Name))
 		c.enqueue(key)
 		c.enqueueArming(key)
 		return
 	}
-	key := Key{now.Namespace, now.Name}
 	// An event may be older than the last switch. The leader itself knows what it has stored.
 	if c.leading() == nil && (old == nil || old.Status.Switch != now.Status.Switch) {
 		c.switches.stored(key, now.Status.Switch)

@@ -29,14 +29,12 @@ type FactReader struct {
 }
 
 // Read reads a fact into a case, as autopilot.Reader.
-func (f FactReader) Read(ctx context.Context, c *autopilot.Case, fact autopilot.Fact) error {
-	if err := f.readOne(ctx, c, fact); err != nil {
-		return fmt.Errorf("read the %s: %w", fact, err)
-	}
-	return nil
-}
-
-func (f FactReader) readOne(ctx context.Context, c *autopilot.Case, fact autopilot.Fact) (err error) {
+func (f FactReader) Read(ctx context.Context, c *autopilot.Case, fact autopilot.Fact) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("read the %s: %w", fact, err)
+		}
+	}()
 	defer autopilot.CatchPanic(&err)
 	switch fact {
 	case autopilot.FactAlarmState:

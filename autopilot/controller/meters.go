@@ -3,6 +3,7 @@
 package controller
 
 import (
+	"cmp"
 	"strconv"
 	"time"
 
@@ -188,10 +189,8 @@ func (c statusCollector) Collect(ch chan<- prometheus.Metric) {
 }
 
 func reasonOf(a *v1alpha1.RdsAutopilot) string {
-	if c := meta.FindStatusCondition(a.Status.Conditions, v1alpha1.ConditionArmed); c != nil {
-		return c.Reason
-	}
-	return notYet
+	unset := &metav1.Condition{Reason: notYet}
+	return cmp.Or(meta.FindStatusCondition(a.Status.Conditions, v1alpha1.ConditionArmed), unset).Reason
 }
 
 // watched reports whether status.instance is kept up to date. If autopilot is off or the instance is gone, it is the

@@ -18,16 +18,13 @@ type Kubernetes interface {
 	// Target reads the cache. It returns nil if there is no Rds with that name, and no RdsAutopilot with that name that
 	// sets spec.instanceID.
 	Target(namespace, name string) *autopilot.Target
-	// EachTarget calls f for each target in the cache.
 	EachTarget(f func(*autopilot.Target))
 	// Autopilot reads the cache. It returns false if there is no such RdsAutopilot.
 	Autopilot(namespace, name string) (*v1alpha1.RdsAutopilot, bool)
-	// EachAutopilot calls f for each RdsAutopilot in the cache.
 	EachAutopilot(f func(*v1alpha1.RdsAutopilot))
 
-	// LiveTarget reads the Rds from the API server.
+	// LiveTarget and LiveAutopilot read the API server.
 	LiveTarget(ctx context.Context, namespace, name string) (*autopilot.Target, error)
-	// LiveAutopilot reads the RdsAutopilot from the API server.
 	LiveAutopilot(ctx context.Context, namespace, name string) (*v1alpha1.RdsAutopilot, error)
 	// IsWatched reports whether this installation watches a namespace.
 	IsWatched(namespace string) bool
@@ -35,7 +32,6 @@ type Kubernetes interface {
 	// unknown or if it is this service.
 	Writer(ctx context.Context, t *autopilot.Target, kind v1alpha1.ChangeKind) (string, error)
 
-	// CreateAutopilot creates the RdsAutopilot of an Rds.
 	CreateAutopilot(ctx context.Context, t *autopilot.Target) error
 	// WriteStatus stores the status, except the intake, and returns the object as stored. If the status is equal to the
 	// one that was read, it sends nothing and returns read.
@@ -47,9 +43,9 @@ type Kubernetes interface {
 	// Event emits an event on the Rds and one on the RdsAutopilot. Either may be nil.
 	Event(t *autopilot.Target, a *v1alpha1.RdsAutopilot, e autopilot.Event)
 
-	// Topic reads the topic of the installation from the cache. It is empty if none is recorded.
+	// Topic reads the topic of the installation from the cache, and LiveTopic from the API server. It is empty if none is
+	// recorded.
 	Topic() v1alpha1.Topic
-	// LiveTopic reads the topic of the installation from the API server. It is empty if none is recorded.
 	LiveTopic(ctx context.Context) (v1alpha1.Topic, error)
 	// WriteTopic stores the topic of the installation, or that there is none.
 	WriteTopic(ctx context.Context, t v1alpha1.Topic) error
@@ -86,7 +82,7 @@ type Cloud interface {
 	ReconcileTopic(ctx context.Context, wanted bool, read func(context.Context) (v1alpha1.Topic, error),
 		write func(context.Context, v1alpha1.Topic) error) (v1alpha1.Topic, error)
 	// Ensure makes the alarm rules of a database equal to the desired ones. It calls record after each new rule. observed
-	// is what exists afterwards, as far as known, also if there is an error. repaired are the metrics whose recorded rule it
+	// is what exists afterwards, as far as known, also with an error. repaired are the metrics whose recorded rule it
 	// created again or wrote with effect. The error is one line with the cloud's own text. It wraps v1alpha1.ErrQuota,
 	// ErrRuleRefused or ErrNameTooLong if that is the reason.
 	Ensure(ctx context.Context, desired v1alpha1.DesiredAlarms, record func(v1alpha1.Alarms) error,

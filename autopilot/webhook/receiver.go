@@ -85,9 +85,7 @@ func New(o Options) *Receiver {
 		mux:   chi.NewMux(),
 		time:  answerTime,
 	}
-	if r.Path == "" {
-		r.Path = "/"
-	}
+	r.Path = cmp.Or(r.Path, "/")
 	r.mux.Post("/*", r.post) // a path of the user in its place would be read as a pattern
 	return r
 }

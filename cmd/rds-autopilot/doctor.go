@@ -36,9 +36,7 @@ The exit code is 0 if every step has succeeded, 1 if one has failed, 2 if the ar
 	fs.StringSliceVar(&o.Namespaces, "watch-namespaces", nil, "comma separated `namespaces` that serve watches; empty means all")
 	fs.StringVar(&o.LeaseNamespace, "lease-namespace", "",
 		"`namespace` of the service, required outside a pod; empty means the pod's own")
-	o.labels(fs)
-	o.system(fs)
-	o.smn(fs)
+	o.installation(fs)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if err := o.validate(); err != nil {
 			return err

@@ -43,15 +43,6 @@ func (o *options) connection(fs *pflag.FlagSet) {
 		"`SERVICE=URL` of smn, ces or rds, in place of the URL in the cloud's catalogue; comma separated, may be repeated")
 }
 
-func (o *options) system(fs *pflag.FlagSet) {
-	fs.StringVar(&o.System, "system-namespace", o.System,
-		"`namespace` whose uid identifies the cluster")
-}
-
-func (o *options) labels(fs *pflag.FlagSet) {
-	fs.StringToStringVar(&o.Labels, "labels", nil, "`NAME=VALUE` of the labels of all objects that the service creates, comma separated")
-}
-
 func (o *options) receiver(fs *pflag.FlagSet, usage string) {
 	o.needsURL = true
 	fs.Func("public-url", usage, func(raw string) (err error) {
@@ -60,7 +51,10 @@ func (o *options) receiver(fs *pflag.FlagSet, usage string) {
 	})
 }
 
-func (o *options) smn(fs *pflag.FlagSet) {
+// installation adds the flags about the installation that serve and doctor share.
+func (o *options) installation(fs *pflag.FlagSet) {
+	fs.StringToStringVar(&o.Labels, "labels", nil, "`NAME=VALUE` of the labels of all objects that the service creates, comma separated")
+	fs.StringVar(&o.System, "system-namespace", o.System, "`namespace` whose uid identifies the cluster")
 	fs.StringSliceVar(&o.CertHosts, "smn-cert-hosts", nil,
 		"exact `host[:port]` of the signing certificates, comma separated; empty means SMN's host in the cloud's catalogue")
 	fs.StringSliceVar(&o.ConfirmHosts, "smn-confirm-hosts", nil,

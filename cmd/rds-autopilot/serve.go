@@ -60,9 +60,7 @@ Durations have a unit: 30s, 5m, 1h30m. Cloud credentials come from OS_* variable
 	fs.BoolVar(&o.LeaderElect, "leader-elect", o.LeaderElect, "elect a leader among the replicas; only the leader decides")
 	fs.StringVar(&o.LeaseNamespace, "lease-namespace", "",
 		"`namespace` of the service, with the leader's lease and the topic's ConfigMap; required outside a pod; empty means the pod's own")
-	o.labels(fs)
-	o.system(fs)
-	o.smn(fs)
+	o.installation(fs)
 	fs.DurationVar(&o.MaxMessageAge, "max-message-age", o.MaxMessageAge, "the receiver refuses older messages")
 	fs.DurationVar(&o.Sweep, "sweep-interval", o.Sweep,
 		"time between two sweeps; a sweep checks every database, also without a message")

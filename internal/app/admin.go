@@ -24,21 +24,18 @@ func registry(version string) *prometheus.Registry {
 	return reg
 }
 
-func leaderGauge(reg prometheus.Registerer) prometheus.Gauge {
-	g := prometheus.NewGauge(prometheus.GaugeOpts{Name: "rds_autopilot_leader",
+// replicaGauges registers the gauges of this replica, and returns the one that shows whether it leads.
+func replicaGauges(reg prometheus.Registerer, refused func() []string, unreadable func() int) prometheus.Gauge {
+	leader := prometheus.NewGauge(prometheus.GaugeOpts{Name: "rds_autopilot_leader",
 		Help: "1 on the replica that leads and decides, else 0."})
-	reg.MustRegister(g)
-	return g
-}
-
-func kubernetesGauges(reg prometheus.Registerer, refused func() []string, unreadable func() int) {
-	reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+	reg.MustRegister(leader, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "rds_autopilot_refused_namespaces",
 		Help: "Watched namespaces that the Kubernetes API does not let this replica list. Nothing in them is managed. The log names them.",
 	}, func() float64 { return float64(len(refused())) }), prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "rds_autopilot_unreadable_rds",
 		Help: "Rds that the service skips, because one of their fields has another type. A Warning event on each names the field.",
 	}, func() float64 { return float64(unreadable()) }))
+	return leader
 }
 
 func admin(reg *prometheus.Registry, ready func() bool, page http.Handler) *http.Server {

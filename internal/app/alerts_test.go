@@ -78,8 +78,7 @@ type family struct {
 func families(t *testing.T) map[string]family {
 	t.Helper()
 	reg := registry("test")
-	leaderGauge(reg)
-	kubernetesGauges(reg, func() []string { return nil }, func() int { return 0 })
+	replicaGauges(reg, func() []string { return nil }, func() int { return 0 })
 	controller.New(controller.Options{Kube: emptyCluster{}, Reg: reg, Now: time.Now, Log: zap.NewNop()})
 	webhook.New(webhook.Options{Reg: reg, Now: time.Now, Log: zap.NewNop()})
 	ended, cancel := context.WithCancel(t.Context())

@@ -61,8 +61,8 @@ func New(ctx context.Context, config *rest.Config, o Options) (*App, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &App{options: o, log: o.Log, reg: reg, kube: kube, cloud: api, leader: leaderGauge(reg)}
-	kubernetesGauges(reg, kube.RefusedNamespaces, kube.UnreadableRds)
+	a := &App{options: o, log: o.Log, reg: reg, kube: kube, cloud: api}
+	a.leader = replicaGauges(reg, kube.RefusedNamespaces, kube.UnreadableRds)
 	if a.Parts, err = Wire(o, kube, clusterID, api, reg); err != nil {
 		return nil, err
 	}

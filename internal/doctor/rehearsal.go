@@ -84,10 +84,7 @@ func (d *doctor) read(ctx context.Context) error {
 }
 
 func (d *doctor) armed() metav1.Condition {
-	if c := meta.FindStatusCondition(d.seen.Status.Conditions, v1alpha1.ConditionArmed); c != nil {
-		return *c
-	}
-	return metav1.Condition{}
+	return *cmp.Or(meta.FindStatusCondition(d.seen.Status.Conditions, v1alpha1.ConditionArmed), &metav1.Condition{})
 }
 
 // hopeless returns what to do about a reason of Armed that does not change by waiting; empty for the others.

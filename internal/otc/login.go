@@ -78,8 +78,8 @@ func serviceEntries() map[service]serviceEntry {
 }
 
 func findServices(p *golangsdk.ProviderClient, projectID, region string,
-	overrides map[string]string) (map[service]string, error) {
-	bases := map[service]string{}
+	overrides map[string]string) (bases map[service]string, err error) {
+	bases = map[service]string{}
 	for s, e := range serviceEntries() {
 		override := overrides[e.name]
 		found := e.lookUp(p, region)
@@ -87,11 +87,9 @@ func findServices(p *golangsdk.ProviderClient, projectID, region string,
 			return nil, fmt.Errorf("cloud: the catalogue has no entry %s for region %s: set --endpoint %s=URL",
 				strings.Join(e.types, " or "), region, e.name)
 		}
-		base, err := e.base(found, override, projectID)
-		if err != nil {
+		if bases[s], err = e.base(found, override, projectID); err != nil {
 			return nil, err
 		}
-		bases[s] = base
 	}
 	return bases, nil
 }

@@ -133,17 +133,16 @@ type point [2]float64
 // serveList answers with all databases, sorted by name, so that equal answers are equal. Of the decisions it has the newest one of each metric, because 20
 // for each database would be most of the answer.
 func (s *server) serveList(w http.ResponseWriter, _ *http.Request) {
-	type key struct{ namespace, name string }
-	index := map[key]int{}
+	index := map[[2]string]int{} // by namespace and name
 	all := []database{}
 	s.Cache.EachAutopilot(func(a *v1alpha1.RdsAutopilot) {
-		index[key{a.Namespace, a.Name}] = len(all)
+		index[[2]string{a.Namespace, a.Name}] = len(all)
 		shown := *a // it shares the rest with the cache
 		shown.Status.Decisions = newestOfEachMetric(a.Status.Decisions)
 		all = append(all, database{Namespace: a.Namespace, Name: a.Name, Autopilot: &shown})
 	})
 	s.Cache.EachTarget(func(t *autopilot.Target) {
-		i, ok := index[key{t.Namespace, t.Name}]
+		i, ok := index[[2]string{t.Namespace, t.Name}]
 		if !ok {
 			i = len(all)
 			all = append(all, database{Namespace: t.Namespace, Name: t.Name})
