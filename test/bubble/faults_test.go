@@ -191,15 +191,6 @@ func withoutRds(s *scene) {
 	s.createAutopilot(team, "db", `{"apply":"Cloud","instanceID":"`+s.ids[0]+`",`+policy)
 }
 
-// known are stories and faults that the service does not overcome yet. Runs whose name begins with one of them may fail.
-var known = []string{
-	"the ConfigMap is deleted", // the leader does not write it again
-}
-
-func isKnown(name string) bool {
-	return slices.ContainsFunc(known, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
-}
-
 // TestEveryFaultAtEveryCall runs each story without a fault, and again with each fault at each of its calls. The end must be
 // the same. A call that requests a change is also combined with what else may go wrong with a change. make test runs a part
 // that does not change from run to run, make soak all, and FAULT one, such as "grow by the cloud/EnlargeVolume 1/answer lost",
@@ -225,7 +216,7 @@ func TestEveryFaultAtEveryCall(t *testing.T) {
 				s := newScene(t, "", fault{}, nil)
 				s.run(st, 0)
 				want, calls = s.end(), s.calls
-				if diff := cmp.Diff(s.before, want); st.restores && diff != "" && !isKnown(st.name) {
+				if diff := cmp.Diff(s.before, want); st.restores && diff != "" {
 					t.Errorf("not as before (-before +after):\n%s", diff)
 				}
 				if reason, ok := events[st.name]; ok {
@@ -255,7 +246,7 @@ func TestEveryFaultAtEveryCall(t *testing.T) {
 						if !s.fired {
 							missed.Add(1)
 						}
-						if wrong := judge(s, want); wrong != "" && !isKnown(name) {
+						if wrong := judge(s, want); wrong != "" {
 							t.Errorf("FAULT='%s':\n%s", name, wrong)
 						}
 					})
