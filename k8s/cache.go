@@ -4,6 +4,7 @@ package k8s
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -119,11 +120,13 @@ func newInformer[L list](c *Cluster, namespace, resource string, client lister[L
 	lw := cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
 			all, err := listAll(ctx, client)
+			err = c.proven(ctx, resource, err)
 			c.note(namespace, resource, err)
 			return all, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
 			w, err := client.Watch(ctx, opts) // the reflector sets a timeout
+			err = c.proven(ctx, resource, err)
 			c.note(namespace, resource, err)
 			return w, err
 		},
@@ -326,6 +329,21 @@ func transform(obj any) (any, error) {
 		trim(&o.ObjectMeta)
 	}
 	return obj, nil
+}
+
+// proven returns the error of a list of Rds. A 404 proves that they have no definition only if the API server's own list
+// of groups lacks theirs: a proxy, or a definition without our version, answers 404 as well.
+func (c *Cluster) proven(ctx context.Context, resource string, err error) error {
+	if resource != otcv1.Resource || !apierrors.IsNotFound(err) {
+		return err
+	}
+	var all metav1.APIGroupList
+	raw, readErr := c.rdsAPI.Get().AbsPath("/apis").DoRaw(ctx)
+	hasGroup := func(g metav1.APIGroup) bool { return g.Name == otcv1.Group }
+	if readErr == nil && json.Unmarshal(raw, &all) == nil && all.Kind == "APIGroupList" && !slices.ContainsFunc(all.Groups, hasGroup) {
+		return err
+	}
+	return fmt.Errorf("the list of API groups does not show that %s.%s has no definition: %s", resource, otcv1.Group, shorten.Foreign(err.Error()))
 }
 
 // refusals holds the lists that the API server refuses. A Role belongs to its namespace, so it goes when the namespace is

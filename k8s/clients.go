@@ -194,6 +194,7 @@ func (c *Cluster) checkAccess(ctx context.Context) error {
 	var refused error
 	for _, ns := range c.namespaces {
 		_, err := c.rdsIn(ns).List(ctx, one)
+		err = c.proven(ctx, otcv1.Resource, err)
 		c.note(ns, otcv1.Resource, err)
 		if err == nil || apierrors.IsNotFound(err) {
 			_, err = c.autopilotsIn(ns).List(ctx, one)

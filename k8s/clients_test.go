@@ -21,6 +21,7 @@ import (
 	"go.uber.org/zap/zaptest"
 	"go.uber.org/zap/zaptest/observer"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
@@ -63,6 +64,8 @@ func empty(r *http.Request) (int, string) {
 	switch r.URL.Path {
 	case "/apis/otc.mcsps.de/v1alpha1/rdss", "/apis/autopilot.otc.mcsps.de/v1alpha1/rdsautopilots":
 		return 200, `{"metadata":{},"items":[]}`
+	case "/apis":
+		return 200, `{"kind":"APIGroupList","groups":[]}`
 	}
 	return 404, noSuchPath
 }
@@ -91,6 +94,12 @@ func TestConnectReturnsOneLineThatNamesWhatIsMissing(t *testing.T) {
 	}{
 		{"all is there", empty, ""},
 		{"no Rds", without("otc.mcsps.de"), ""},
+		{"a proxy or another version of Rds", func(r *http.Request) (int, string) {
+			if r.URL.Path == "/apis" {
+				return 200, `{"kind":"APIGroupList","groups":[{"name":"otc.mcsps.de"}]}`
+			}
+			return without("otc.mcsps.de")(r)
+		}, "the list of API groups does not show that rdss.otc.mcsps.de has no definition"},
 		{"no RdsAutopilot", without("autopilot.otc.mcsps.de"),
 			"CRD rdsautopilots.autopilot.otc.mcsps.de is not installed: kubectl apply -f deploy/crds"},
 		{"no rights", func(*http.Request) (int, string) { return 403, forbidden }, "refuses what deploy/rbac.yaml allows: rdss is forbidden"},
@@ -240,6 +249,13 @@ func TestLibraryLogHidesAnswers(t *testing.T) {
 	}
 }
 
+// deniedWith returns the error of an admission webhook that has chosen the status code.
+func deniedWith(code int32) error {
+	reasons := map[int32]metav1.StatusReason{404: metav1.StatusReasonNotFound, 409: metav1.StatusReasonConflict, 422: metav1.StatusReasonInvalid}
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Reason: reasons[code],
+		Message: `admission webhook "budget.example.com" denied the request: the budget is spent`}}
+}
+
 func TestWrapErrorReturnsTheDomainsErrors(t *testing.T) {
 	kind := schema.GroupResource{Resource: "rdss"}
 	for name, tc := range map[string]struct {
@@ -252,12 +268,19 @@ func TestWrapErrorReturnsTheDomainsErrors(t *testing.T) {
 		"a proxy's page not found": {err: apierrors.NewGenericServerResponse(404, "get", kind, "a", "<html>", 0, true)},
 		"conflict":                 {err: apierrors.NewConflict(kind, "a", errors.New("changed")), changed: true},
 		"forbidden":                {err: apierrors.NewForbidden(kind, "a", errors.New("a policy")), refused: true},
+		"etcd":                     {err: apierrors.NewInternalError(errors.New("etcdserver: request timed out"))},
+		"denied with 404":          {err: deniedWith(404), refused: true},
+		"denied with 409":          {err: deniedWith(409), refused: true},
+		"denied with 422":          {err: deniedWith(422), refused: true},
 		"webhook":                  {err: apierrors.NewInternalError(errors.New("failed calling webhook")), refused: true},
 		"overload":                 {err: apierrors.NewTooManyRequests("busy", 1)},
 		"network":                  {err: io.ErrUnexpectedEOF},
 	} {
 		err := wrapError(tc.err, "patch %s", "a")
 		refusal, refused := errors.AsType[*autopilot.RefusedError](err)
+		if isTestFailed(tc.err) {
+			t.Errorf("%s: it is taken for a test of the patch", name)
+		}
 		if errors.Is(err, autopilot.ErrGone) != tc.gone || errors.Is(err, autopilot.ErrConflict) != tc.changed || refused != tc.refused {
 			t.Errorf("%s: %v, refusal %v", name, err, refusal)
 		}

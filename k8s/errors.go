@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -27,6 +28,8 @@ func wrapError(err error, tried string, args ...any) error {
 	}
 	tried = fmt.Sprintf(tried, args...)
 	switch {
+	case isDenied(err):
+		return apiError{tried, &autopilot.RefusedError{Message: shorten.Foreign(err.Error())}, err}
 	case isGone(err):
 		return apiError{tried + ": " + autopilot.ErrGone.Error(), autopilot.ErrGone, err}
 	case apierrors.IsConflict(err):
@@ -50,6 +53,19 @@ func (e apiError) Error() string { return e.tried + ": " + shorten.Foreign(e.err
 // Unwrap returns the domain's errors and the cause.
 func (e apiError) Unwrap() []error { return []error{e.meaning, autopilot.ErrKubernetes, e.err} }
 
+// isDenied reports whether an admission webhook or policy has denied the request, or could not be called. It chooses the
+// status code itself, so only its text says so (apiserver: admission/plugin/webhook/errors and policy/validating). Any
+// other 500 says nothing: the API server may have stored the request.
+func isDenied(err error) bool {
+	status := apierrors.APIStatus(nil)
+	if !errors.As(err, &status) {
+		return false
+	}
+	text := status.Status().Message
+	return strings.Contains(text, "denied the request") || strings.Contains(text, "denied request") ||
+		strings.Contains(text, "failed calling webhook")
+}
+
 // isRefused reports whether the API server has refused the request, so that an immediate retry has the same result.
 func isRefused(err error) bool {
 	status := apierrors.APIStatus(nil)
@@ -59,8 +75,6 @@ func isRefused(err error) bool {
 	switch code := status.Status().Code; code {
 	case http.StatusUnauthorized, http.StatusRequestTimeout, http.StatusTooManyRequests:
 		return false
-	case http.StatusInternalServerError:
-		return true // an admission webhook has failed
 	default:
 		return code >= 400 && code < 500
 	}
@@ -79,7 +93,7 @@ func isGone(err error) bool {
 // value that the schema refuses is a 422 as well, but has the field among its causes.
 func isTestFailed(err error) bool {
 	status := apierrors.APIStatus(nil)
-	if !apierrors.IsInvalid(err) || !errors.As(err, &status) {
+	if !apierrors.IsInvalid(err) || isDenied(err) || !errors.As(err, &status) {
 		return false
 	}
 	details := status.Status().Details

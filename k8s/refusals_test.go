@@ -37,6 +37,9 @@ func (s *refusing) set(code func(*http.Request) int) { s.code.Store(&code) }
 
 func (s *refusing) RoundTrip(r *http.Request) (*http.Response, error) {
 	code := (*s.code.Load())(r)
+	if r.URL.Path == "/apis" { // without a definition of Rds
+		return &http.Response{StatusCode: http.StatusOK, Request: r, Body: io.NopCloser(strings.NewReader(`{"kind":"APIGroupList"}`))}, nil
+	}
 	if code == 0 {
 		return s.next.RoundTrip(r)
 	}

@@ -3,6 +3,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -67,13 +68,7 @@ func (r *round) send(ctx context.Context, a *record.Answer) (isClear bool, err e
 	}
 	refusal, isRefused := errors.AsType[*autopilot.RefusedError](err)
 	switch {
-	case isRefused:
-		a.Event, a.Reason, a.Message = change.Rejected, refusal.Reason, refusal.Message
-		if a.Reason == "" {
-			a.Reason = autopilot.ReasonRefused
-		}
-		return true, nil
-	case errors.Is(err, autopilot.ErrNotRequested):
+	case errors.Is(err, autopilot.ErrNotRequested): // also if a read before it was refused
 		r.log.Info("nothing is requested yet", zap.Error(err))
 		a.Event = change.Unsent
 		switch isOld := errors.Is(err, autopilot.ErrConflict) || errors.Is(err, autopilot.ErrGone); {
@@ -82,6 +77,9 @@ func (r *round) send(ctx context.Context, a *record.Answer) (isClear bool, err e
 		case ctx.Err() == nil:
 			a.Reason, a.Message = autopilot.CloudUnreachable, err.Error()
 		}
+		return true, nil
+	case isRefused:
+		a.Event, a.Reason, a.Message = change.Rejected, cmp.Or(refusal.Reason, autopilot.ReasonRefused), refusal.Message
 		return true, nil
 	case err != nil:
 		return false, fmt.Errorf("request %s: %w", autopilot.DescribeStep(a.Attempt), err)

@@ -163,7 +163,7 @@ func faultAttacks() []attack {
 		}), 503, unavailable, 0},
 		{53, "a rule that the cache lacks, of a namespace that the API server refuses", withStore(func(f *fakeStore) {
 			f.lacksRules, f.down = true, &autopilot.RefusedError{}
-		}), 200, ignored, 0},
+		}), 503, unavailable, 0},
 		{53, "20 conflicts, then stored", withStore(func(f *fakeStore) { f.conflict = 20 }), 200, stored, 1},
 		{53, "the same message is stored once the API server is back", func(s *harness) {
 			withStore(func(f *fakeStore) { f.down = refused })(s)

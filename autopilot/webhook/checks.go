@@ -163,9 +163,8 @@ func (r *Receiver) checkRule(ctx context.Context, m *message) (res result, err e
 			return "", errUnknownRule
 		}
 		live, err := r.Store.LiveAutopilot(ctx, namespace, name)
-		_, refused := errors.AsType[*autopilot.RefusedError](err)
 		switch {
-		case errors.Is(err, autopilot.ErrGone) || refused: // it may be of a namespace that is no longer watched
+		case errors.Is(err, autopilot.ErrGone):
 			return "", fmt.Errorf("%w: %w", errUnknownRule, err)
 		case err != nil:
 			return resultUnavailable, fmt.Errorf("look up the rule: %w", err)

@@ -38,6 +38,7 @@ func (o *options) connection(fs *pflag.FlagSet) {
 	fs.StringVar(&o.Kubeconfig, "kubeconfig", "",
 		"kubeconfig `file`; empty means $KUBECONFIG, then ~/.kube/config, then the pod's service account")
 	fs.StringVar(&o.Context, "context", "", "`name` of the context in the kubeconfig; empty means the current one")
+	fs.StringVar(&o.System, "system-namespace", o.System, "`namespace` whose uid identifies the cluster")
 	fs.Float64Var(&o.CloudRate, "cloud-rate", o.CloudRate, "requests per second to each cloud service")
 	fs.StringToStringVar(&o.Endpoints, "endpoint", nil,
 		"`SERVICE=URL` of smn, ces or rds, in place of the URL in the cloud's catalogue; comma separated, may be repeated")
@@ -54,7 +55,6 @@ func (o *options) receiver(fs *pflag.FlagSet, usage string) {
 // installation adds the flags about the installation that serve and doctor share.
 func (o *options) installation(fs *pflag.FlagSet) {
 	fs.StringToStringVar(&o.Labels, "labels", nil, "`NAME=VALUE` of the labels of all objects that the service creates, comma separated")
-	fs.StringVar(&o.System, "system-namespace", o.System, "`namespace` whose uid identifies the cluster")
 	fs.StringSliceVar(&o.CertHosts, "smn-cert-hosts", nil,
 		"exact `host[:port]` of the signing certificates, comma separated; empty means SMN's host in the cloud's catalogue")
 	fs.StringSliceVar(&o.ConfirmHosts, "smn-confirm-hosts", nil,

@@ -86,9 +86,14 @@ func newReceiver(o Options, kube Cluster, api *otc.Cloud, topicName string, reg 
 	if o.SMNClient == nil {
 		certificates, confirm = o.smnClient(certHosts), o.smnClient(smn.Fixed(confirmHosts...))
 	}
+	// What a namespace that is not watched has is not ours, and nobody needs the right to read it.
+	watchedOwner := func(rule string) (namespace, name string, ok bool) {
+		namespace, name, ok = alarms.ParseRuleName(rule)
+		return namespace, name, ok && kube.IsWatched(namespace)
+	}
 	return webhook.New(webhook.Options{
 		Path: o.PublicURL.Path, Store: kube, Keys: smn.NewKeys(certHosts, certificates, o.Now),
-		Confirm: confirm, ConfirmHosts: confirmHosts, TopicName: topicName, RuleOwner: alarms.ParseRuleName,
+		Confirm: confirm, ConfirmHosts: confirmHosts, TopicName: topicName, RuleOwner: watchedOwner,
 		MaxMessageAge: o.MaxMessageAge, Log: o.Log, Reg: reg, Now: o.Now,
 		Warn: func(reason, note string) {
 			kube.TopicEvent(autopilot.Event{Warning: true, Reason: reason, Action: "Receive", Note: note})
