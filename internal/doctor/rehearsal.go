@@ -7,13 +7,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/mcsps/rds-autopilot/alarms"
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/internal/otc"
 	"github.com/mcsps/rds-autopilot/k8s"
@@ -44,7 +44,8 @@ const (
 
 func (d *doctor) create(ctx context.Context) Line {
 	trigger, repeat := v1alpha1.Trigger{ThresholdPercent: 1}, int32(300)
-	if err := d.kube.Create(ctx, &v1alpha1.RdsAutopilot{
+	uncut := context.WithoutCancel(ctx) // an object that is created after the interruption would stay
+	if err := d.kube.Create(uncut, &v1alpha1.RdsAutopilot{
 		ObjectMeta: metav1.ObjectMeta{Namespace: d.namespace, Name: Name, Annotations: map[string]string{Annotation: explanation}},
 		Spec: v1alpha1.Spec{
 			Mode: v1alpha1.ModeRecommend, Apply: v1alpha1.ApplyCloud, InstanceID: d.Instance,
@@ -205,10 +206,17 @@ func (d *doctor) removeRehearsal(ctx context.Context) Line {
 	return ok("Nothing of doctor is in the cluster or in the cloud")
 }
 
+// rulesLeft returns an error if the cloud has a rule of the rehearsal of this cluster, by its name: a killed run knew more
+// rules than this one.
 func (d *doctor) rulesLeft(ctx context.Context) error {
+	cluster, idErr := d.kube.ClusterID(ctx)
 	rules, err := d.cloud.ListRules(ctx)
-	if i := slices.IndexFunc(rules, func(r otc.Rule) bool { return d.ruleIDs[r.ID] }); i >= 0 {
-		return fmt.Errorf("the alarm rule %s is still there", rules[i].Name)
+	for _, r := range rules {
+		namespace, name, _ := alarms.ParseRuleName(r.Name)
+		isNamed := namespace == d.namespace && name == Name && idErr == nil && strings.Contains(r.Description, cluster)
+		if isNamed || d.ruleIDs[r.ID] {
+			return fmt.Errorf("the alarm rule %s is still there", r.Name)
+		}
 	}
-	return err
+	return errors.Join(err, idErr)
 }
