@@ -206,8 +206,8 @@ func TestNewRulesStartADecision(t *testing.T) {
 	})
 }
 
-// The watch of the Rds may be behind that of the RdsAutopilot. If arming and deciding judged differently, they would enqueue
-// each other until it has caught up.
+// The watch of the Rds may be behind that of the RdsAutopilot. If arming and deciding judged differently, they would
+// enqueue each other until it has caught up.
 func TestAlarmsStayAndAreActedOnWhenCacheLacksTheRds(t *testing.T) {
 	withAlarm(t, func(t *testing.T, w *world, c *Controller) {
 		c.options.Kube = oldTargets{c.options.Kube, nil}

@@ -72,18 +72,19 @@ func TestClaimIsReadAgainIfTheListLacksARecordedRule(t *testing.T) {
 	}
 }
 
-// A change must not be completed before the list that shows it, or in the future. Anyone can write invented ids, so a list
-// of the last 30 seconds is proof enough that there is no such instance.
+// A change must not be completed before the list that shows it, or in the future. Anyone can write invented ids, so a
+// list of the last 30 seconds is proof enough that there is no such instance.
 func TestObserveReadsNodeIDsAndUnknownIDs(t *testing.T) {
 	begin := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	for nodeOf, inst := range map[string]*autopilot.Instance{"in02": {ID: "in02"}, "": nil} {
 		lists := &slowInstances{inst: inst, now: begin}
 		o := Observer{Instances: lists, Now: func() time.Time { return lists.now }}
-		c, err := o.Observe(t.Context(), &autopilot.Target{InstanceID: "in01"}, &v1alpha1.RdsAutopilot{}, begin.Add(-time.Hour))
+		target := &autopilot.Target{InstanceID: "in01"}
+		c, err := o.Observe(t.Context(), target, &v1alpha1.RdsAutopilot{}, begin.Add(-time.Hour))
 		if err != nil || c.Instance != nil || c.NodeOf != nodeOf || !c.Now.Equal(lists.now) {
 			t.Errorf("instance %+v, node of %q, at %s, %v; want at %s", c.Instance, c.NodeOf, c.Now, err, lists.now)
 		}
-		if at := lists.notBefore; inst == nil && (len(at) != 2 || !at[1].Equal(begin.Add(40*time.Second-30*time.Second))) {
+		if at := lists.notBefore; inst == nil && (len(at) != 2 || !at[1].Equal(begin.Add((40-30)*time.Second))) {
 			t.Errorf("no instance by lists of %v", at)
 		}
 	}

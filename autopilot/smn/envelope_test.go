@@ -49,7 +49,8 @@ func TestExamplesOfTheManualAreVerified(t *testing.T) {
 // TestParseObjectIsStrictAboutKnownFieldsOnly has the rules of JSON.
 func TestParseEnvelopeChecksFields(t *testing.T) {
 	const subject, id, at, version = `"subject": "`, `"message_id": "`, `2024-07-10T10:01:03Z`, `"v1"`
-	nested, body := strings.Repeat("[", maxDepth)+strings.Repeat("]", maxDepth), string(example(t, "notification_alarm.json"))
+	nested := strings.Repeat("[", maxDepth) + strings.Repeat("]", maxDepth)
+	body := string(example(t, "notification_alarm.json"))
 	for name, tc := range map[string]struct {
 		old, replacement string
 		accepted         bool

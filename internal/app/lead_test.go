@@ -43,8 +43,8 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// whileLeading starts a process that leads, in a simulated cloud and with an API server without databases, and ends it after
-// the test.
+// whileLeading starts a process that leads, in a simulated cloud and with an API server without databases, and ends it
+// after the test.
 func whileLeading(t *testing.T, alter func(*Options, *rest.Config), test func(*testing.T, *App, *simcloud.Cloud)) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

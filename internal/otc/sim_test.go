@@ -197,7 +197,8 @@ func (f *fake) login(w http.ResponseWriter, r *http.Request) {
 	f.logins++
 	if f.refuse {
 		body, _ := io.ReadAll(r.Body)
-		reply(w, 401, fmt.Sprintf(`{"error":{"code":401,"title":"Unauthorized","message":%q}}`, "The password is wrong: "+string(body)))
+		text := "The username or password is wrong: " + string(body)
+		reply(w, 401, fmt.Sprintf(`{"error":{"code":401,"title":"Unauthorized","message":%q}}`, text))
 		return
 	}
 	f.token = "secret-token-" + strconv.Itoa(f.logins)
