@@ -40,7 +40,7 @@ type world struct {
 	options  alarms.Options // of the next process
 	alarms   *alarms.Alarms
 	instance string
-	stale    []otc.Rule // is listed in place of the rules as long as a caller accepts lists from before now
+	stale    []otc.Rule      // is listed in place of the rules as long as a caller accepts lists from before now
 	show     func(*otc.Rule) // changes the CPU rule that Cloud Eye shows, whatever was written; may be nil
 	failing  atomic.Pointer[failing]
 	now      atomic.Pointer[time.Time]
@@ -106,7 +106,8 @@ func (w *world) reset(t *testing.T) {
 		w.sim.RemoveRule(r.ID)
 	}
 	w.refuse()
-	w.topic, w.recorded, w.stale, w.show, w.hasTwin, w.unreadable = v1alpha1.Topic{}, v1alpha1.Alarms{}, nil, nil, false, nil
+	w.topic, w.recorded, w.hasTwin = v1alpha1.Topic{}, v1alpha1.Alarms{}, false
+	w.stale, w.show, w.unreadable = nil, nil, nil
 	w.restart()
 }
 

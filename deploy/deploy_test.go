@@ -113,9 +113,3 @@ func at(t *testing.T, object *unstructured.Unstructured, path ...any) any {
 	}
 	return v
 }
-
-// schemaOf returns the schema of the only version of a CRD.
-func schemaOf(t *testing.T, file string) map[string]any {
-	t.Helper()
-	return at(t, read(t, file)[0], "spec", "versions", 0, "schema", "openAPIV3Schema").(map[string]any)
-}

@@ -65,14 +65,6 @@ func eachFile(t *testing.T, f func(name string)) {
 	must(t, err)
 }
 
-// quoted returns the texts in backticks.
-func quoted(text string) (names []string) {
-	for _, m := range regexp.MustCompile("`([^`\n]+)`").FindAllStringSubmatch(text, -1) {
-		names = append(names, m[1])
-	}
-	return names
-}
-
 // A test that a document names as proof must exist.
 func TestDocumentsNameTestsThatExist(t *testing.T) {
 	named := regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z][A-Za-z0-9]+\b`)
@@ -97,9 +89,11 @@ func TestDocumentsNameTestsThatExist(t *testing.T) {
 // Paths in documents are relative to the root. In docs/development.md, every text in the form of a path is one. Elsewhere, a
 // path begins with a folder of the repository, because URLs and API groups look like paths too.
 func TestDocumentsNamePathsThatExist(t *testing.T) {
+	quoted := regexp.MustCompile("`([^`\n]+)`")
 	form := regexp.MustCompile(`^[\w.-]+(/[\w.-]+)+$|^[\w.-]*\.(go|md|ya?ml|json)$`)
 	for _, file := range documents(t) {
-		for _, name := range quoted(document(t, file)) {
+		for _, text := range quoted.FindAllStringSubmatch(document(t, file), -1) {
+			name := text[1]
 			first, rest, _ := strings.Cut(name, "/")
 			_, err := os.Stat(filepath.Join("..", first))
 			if first == ".cache" { // comes with the first run
@@ -260,7 +254,8 @@ The spec is yours, the status is the service's. [Decisions](decisions.md) explai
 
 // TestReferenceIsGenerated compares docs/reference.md with the schema; -update writes it.
 func TestReferenceIsGenerated(t *testing.T) {
-	properties := schemaOf(t, autopilotCRD)["properties"].(map[string]any)
+	schema := at(t, read(t, autopilotCRD)[0], "spec", "versions", 0, "schema", "openAPIV3Schema").(map[string]any)
+	properties := schema["properties"].(map[string]any)
 	text := referenceHead
 	for _, name := range []string{"spec", "status"} {
 		text += describeObject(name, properties[name].(map[string]any))

@@ -62,18 +62,20 @@ func in(code int, parts ...string) func(*http.Request) int {
 	}
 }
 
-// connectRefusing connects to a Kubernetes in memory, of which some requests are refused. Each watched namespace has the
-// Rds orders.
-func connectRefusing(t *testing.T, o k8s.Options, refuse func(*http.Request) int) (*refusing, *k8s.Cluster) {
+// connectRefusing connects to a Kubernetes in memory, of which some requests are refused. Each of the watched namespaces
+// has the Rds orders.
+func connectRefusing(t *testing.T, log *zap.Logger, refuse func(*http.Request) int, namespaces ...string,
+) (*refusing, *k8s.Cluster) {
 	t.Helper()
 	k := newKubeInMemory(t)
-	for _, ns := range o.Namespaces {
+	for _, ns := range namespaces {
 		_, err := k.withNamespace(t, ns).rdss(t).Create(t.Context(), database(t, "orders"), metav1.CreateOptions{})
 		must(t, err)
 	}
 	api := &refusing{next: k.service.Transport}
 	api.set(refuse)
 	k.service.Transport = api
+	o := k8s.Options{Version: "test", Namespaces: namespaces, Own: "shop", Log: log}
 	c, err := k8s.Connect(t.Context(), k.service, o)
 	must(t, err)
 	return api, c
@@ -82,8 +84,7 @@ func connectRefusing(t *testing.T, o k8s.Options, refuse func(*http.Request) int
 func TestForbiddenNamespaceStopsNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		core, log := observer.New(zap.WarnLevel)
-		api, c := connectRefusing(t, k8s.Options{Version: "test", Namespaces: []string{"aaa", "shop"}, Own: "shop", Log: zap.New(core)},
-			in(http.StatusForbidden, "/aaa/"))
+		api, c := connectRefusing(t, zap.New(core), in(http.StatusForbidden, "/aaa/"), "aaa", "shop")
 		run(t, c)
 		time.Sleep(time.Hour)
 		if !c.HasSynced() || !c.Reachable() || c.Target("shop", "orders") == nil || c.Target("aaa", "orders") != nil {
@@ -110,8 +111,7 @@ func TestForbiddenNamespaceStopsNoOther(t *testing.T) {
 func TestRdsAreWatchedOnceTheyHaveADefinition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		core, log := observer.New(zap.WarnLevel)
-		api, c := connectRefusing(t, k8s.Options{Version: "test", Namespaces: []string{"shop"}, Own: "shop", Log: zap.New(core)},
-			in(http.StatusNotFound, "/rdss"))
+		api, c := connectRefusing(t, zap.New(core), in(http.StatusNotFound, "/rdss"), "shop")
 		run(t, c)
 		named := &autopilotv1.RdsAutopilot{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "named"}}
 		named.Spec.InstanceID = "an-instance"
@@ -141,7 +141,7 @@ func TestRdsAreWatchedOnceTheyHaveADefinition(t *testing.T) {
 func TestCachesAreSyncedOnceEachListWasRead(t *testing.T) {
 	for _, list := range []string{"/rdss", "/rdsautopilots", "/configmaps"} {
 		synctest.Test(t, func(t *testing.T) {
-			api, c := connectRefusing(t, k8s.Options{Version: "test", Namespaces: []string{"shop"}, Own: "shop", Log: zap.NewNop()}, in(0))
+			api, c := connectRefusing(t, zap.NewNop(), in(0), "shop")
 			begin, answered := time.Now(), make(chan struct{})
 			api.set(func(r *http.Request) int {
 				if strings.Contains(r.URL.Path, list) {
@@ -172,7 +172,7 @@ func TestReachableAfterAnyAnswerButAFailure(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				api, c := connectRefusing(t, k8s.Options{Version: "test", Namespaces: []string{"aaa", "shop"}, Own: "shop", Log: zap.NewNop()}, in(0))
+				api, c := connectRefusing(t, zap.NewNop(), in(0), "aaa", "shop")
 				run(t, c)
 				time.Sleep(time.Second)
 				api.set(test.code)

@@ -225,21 +225,15 @@ func TestNewRulesStartADecision(t *testing.T) {
 	})
 }
 
-// The watch of the Rds may be behind that of the RdsAutopilot.
-func TestAlarmsStayWhenCacheLacksTheRds(t *testing.T) {
-	whenArmed(t, func(t *testing.T, w *world, c *Controller) {
+// The watch of the Rds may be behind that of the RdsAutopilot. If arming and deciding judged differently, they would
+// enqueue each other until it has caught up.
+func TestAlarmsStayAndAreActedOnWhenCacheLacksTheRds(t *testing.T) {
+	withAlarm(t, func(t *testing.T, w *world, c *Controller) {
 		c.options.Kube = oldTargets{c.options.Kube, nil}
 		w.must(w.arm(c))
 		if !w.armed() {
 			t.Fatal("not armed")
 		}
-	})
-}
-
-// If arming and deciding judged differently, they would enqueue each other until the watch has caught up.
-func TestAlarmIsActedOnWhenCacheLacksTheRds(t *testing.T) {
-	withAlarm(t, func(t *testing.T, w *world, c *Controller) {
-		c.options.Kube = oldTargets{c.options.Kube, nil}
 		w.mustDecide(c)
 		if w.pending() == nil {
 			t.Error("nothing is requested")

@@ -15,16 +15,17 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// slowInstances returns the same instance for every id. Each read advances the clock by 40 seconds.
+// slowInstances returns the same instance for every id, or none. Each read advances the clock by 40 seconds.
 type slowInstances struct {
 	InstanceReader
-	inst autopilot.Instance
-	now  *time.Time
+	inst      *autopilot.Instance
+	now       time.Time
+	notBefore []time.Time // the ages that were asked for
 }
 
-func (l slowInstances) Instance(context.Context, string, time.Time) (*autopilot.Instance, error) {
-	*l.now = l.now.Add(40 * time.Second)
-	return &l.inst, nil
+func (l *slowInstances) Instance(_ context.Context, _ string, notBefore time.Time) (*autopilot.Instance, error) {
+	l.now, l.notBefore = l.now.Add(40*time.Second), append(l.notBefore, notBefore)
+	return l.inst, nil
 }
 
 // listedClaims returns one claim after the other, and records the ages that were asked for.
@@ -71,34 +72,21 @@ func TestClaimIsReadAgainIfTheListLacksARecordedRule(t *testing.T) {
 	}
 }
 
-// A change must not be completed before the list that shows it, or in the future.
-func TestObserveReturnsTheInstanceOfANodeIDAfterItsReads(t *testing.T) {
-	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	o := Observer{Instances: slowInstances{inst: autopilot.Instance{ID: "in02"}, now: &now}, Now: func() time.Time { return now }}
-	c, err := o.Observe(t.Context(), &autopilot.Target{InstanceID: "in01"}, &v1alpha1.RdsAutopilot{}, now)
-	if err != nil || c.Instance != nil || c.NodeOf != "in02" || !c.Now.Equal(now) {
-		t.Errorf("instance %+v, node of %q, at %s, %v; want at %s", c.Instance, c.NodeOf, c.Now, err, now)
-	}
-}
-
-// noInstances has no instance, and records the ages that were asked for.
-type noInstances struct {
-	InstanceReader
-	notBefore []time.Time
-}
-
-func (n *noInstances) Instance(_ context.Context, _ string, notBefore time.Time) (*autopilot.Instance, error) {
-	n.notBefore = append(n.notBefore, notBefore)
-	return nil, nil
-}
-
-// Anyone can write invented ids, so a list of the last 30 seconds is proof enough that there is no such instance.
-func TestUnknownInstanceIsLookedUpInAListOfTheLast30Seconds(t *testing.T) {
-	now, none := time.Unix(1000, 0), &noInstances{}
-	observer := Observer{Instances: none, Now: func() time.Time { return now }}
-	_, err := observer.Observe(t.Context(), &autopilot.Target{InstanceID: "invented"}, &v1alpha1.RdsAutopilot{}, now.Add(-time.Hour))
-	if err != nil || len(none.notBefore) != 2 || !none.notBefore[1].Equal(now.Add(-30*time.Second)) {
-		t.Errorf("lists of %v, %v", none.notBefore, err)
+// A change must not be completed before the list that shows it, or in the future. Anyone can write invented ids, so a
+// list of the last 30 seconds is proof enough that there is no such instance.
+func TestObserveReadsNodeIDsAndUnknownIDs(t *testing.T) {
+	begin := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	for nodeOf, inst := range map[string]*autopilot.Instance{"in02": {ID: "in02"}, "": nil} {
+		lists := &slowInstances{inst: inst, now: begin}
+		o := Observer{Instances: lists, Now: func() time.Time { return lists.now }}
+		target := &autopilot.Target{InstanceID: "in01"}
+		c, err := o.Observe(t.Context(), target, &v1alpha1.RdsAutopilot{}, begin.Add(-time.Hour))
+		if err != nil || c.Instance != nil || c.NodeOf != nodeOf || !c.Now.Equal(lists.now) {
+			t.Errorf("instance %+v, node of %q, at %s, %v; want at %s", c.Instance, c.NodeOf, c.Now, err, lists.now)
+		}
+		if at := lists.notBefore; inst == nil && (len(at) != 2 || !at[1].Equal(begin.Add((40-30)*time.Second))) {
+			t.Errorf("no instance by lists of %v", at)
+		}
 	}
 }
 

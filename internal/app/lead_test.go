@@ -16,6 +16,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"go.uber.org/zap"
+	"k8s.io/client-go/rest"
 
 	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
 	simkube "github.com/mcsps/rds-autopilot/test/sim/kube"
@@ -42,74 +43,27 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// inMemory returns a simulated cloud and API server without databases.
-func inMemory(t *testing.T) (*simcloud.Cloud, *simkube.Server) {
-	t.Helper()
-	sim, err := simcloud.Start(simcloud.Options{Local: true})
-	must(t, err)
-	kube, err := simkube.New(simkube.Options{CRDs: []string{"../../deploy/crds/rds.yaml", "../../deploy/crds/autopilot.otc.mcsps.de_rdsautopilots.yaml"}})
-	must(t, err)
-	return sim, kube
-}
-
-// optionsIn returns the options of a process in this cloud.
-func optionsIn(sim *simcloud.Cloud) Options {
-	o := Defaults()
-	o.PublicURL, o.LeaseNamespace, o.Transport, o.Log = &url.URL{Scheme: "https", Host: "a.example"}, "default", sim, zap.NewNop()
-	o.ConfirmHosts = []string{sim.ConfirmHost()}
-	o.Env = environment(sim)
-	return o
-}
-
-// environment returns a function that looks up the credentials of a simulated cloud.
-func environment(sim *simcloud.Cloud) func(string) string {
-	return func(name string) string {
-		for _, pair := range sim.Env() {
-			if value, ok := strings.CutPrefix(pair, name+"="); ok {
-				return value
-			}
-		}
-		return ""
-	}
-}
-
-// A restart is a login, and IAM locks an account after a few refused ones. So the service must start and lead with
-// credentials that the cloud refuses.
-func TestServiceLeadsWhileTheCloudRefusesItsCredentials(t *testing.T) {
+// whileLeading starts a process that leads, in a simulated cloud and with an API server without databases, and ends it
+// after the test.
+func whileLeading(t *testing.T, alter func(*Options, *rest.Config), test func(*testing.T, *App, *simcloud.Cloud)) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		sim, kube := inMemory(t)
-		o := optionsIn(sim)
-		o.Env = func(name string) string {
-			if name == "OS_PASSWORD" {
-				return "wrong"
-			}
-			return environment(sim)(name)
-		}
-		ctx, stop := context.WithCancel(t.Context())
-		a, err := New(ctx, kube.Config(), o)
+		sim, err := simcloud.Start(simcloud.Options{Local: true})
 		must(t, err)
-		var working sync.WaitGroup
-		working.Go(func() { _ = a.kube.Run(ctx) })
-		working.Go(func() { _ = a.lead(ctx) })
-		time.Sleep(time.Minute)
-		if leads, logins := testutil.ToFloat64(a.leader), sim.Count("iam", "CreateToken"); leads != 1 || logins != 1 {
-			t.Errorf("leads %g after %d logins, want 1 after 1", leads, logins)
+		kube, err := simkube.New(simkube.Options{CRDs: []string{"../../deploy/crds/rds.yaml", "../../deploy/crds/autopilot.otc.mcsps.de_rdsautopilots.yaml"}})
+		must(t, err)
+		o, config := Defaults(), kube.Config()
+		o.PublicURL, o.LeaseNamespace, o.Transport, o.Log = &url.URL{Scheme: "https", Host: "a.example"}, "default", sim, zap.NewNop()
+		o.ConfirmHosts = []string{sim.ConfirmHost()}
+		o.Env = func(name string) string {
+			for _, pair := range sim.Env() {
+				if value, ok := strings.CutPrefix(pair, name+"="); ok {
+					return value
+				}
+			}
+			return ""
 		}
-		stop()
-		working.Wait()
-		time.Sleep(10 * time.Minute) // until reads end that have no caller any more
-	})
-}
-
-func TestReplicaCompetesAgainAfterALostLease(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		sim, kube := inMemory(t)
-		var off atomic.Bool
-		config := kube.Config()
-		config.Wrap(func(next http.RoundTripper) http.RoundTripper { return cuttable{next, &off} })
-		o := optionsIn(sim)
+		alter(&o, config)
 		ctx, stop := context.WithCancel(t.Context())
 		a, err := New(ctx, config, o)
 		must(t, err)
@@ -120,6 +74,39 @@ func TestReplicaCompetesAgainAfterALostLease(t *testing.T) {
 				t.Errorf("the process would end: %v", err)
 			}
 		})
+		test(t, a, sim)
+		stop()
+		working.Wait()
+		time.Sleep(10 * time.Minute) // until reads end that have no caller any more
+	})
+}
+
+// A restart is a login, and IAM locks an account after a few refused ones. So the service must start and lead with
+// credentials that the cloud refuses.
+func TestServiceLeadsWhileTheCloudRefusesItsCredentials(t *testing.T) {
+	wrong := func(o *Options, _ *rest.Config) {
+		right := o.Env
+		o.Env = func(name string) string {
+			if name == "OS_PASSWORD" {
+				return "wrong"
+			}
+			return right(name)
+		}
+	}
+	whileLeading(t, wrong, func(t *testing.T, a *App, sim *simcloud.Cloud) {
+		time.Sleep(time.Minute)
+		if leads, logins := testutil.ToFloat64(a.leader), sim.Count("iam", "CreateToken"); leads != 1 || logins != 1 {
+			t.Errorf("leads %g after %d logins, want 1 after 1", leads, logins)
+		}
+	})
+}
+
+func TestReplicaCompetesAgainAfterALostLease(t *testing.T) {
+	var off atomic.Bool
+	cut := func(_ *Options, config *rest.Config) {
+		config.Wrap(func(next http.RoundTripper) http.RoundTripper { return cuttable{next, &off} })
+	}
+	whileLeading(t, cut, func(t *testing.T, a *App, _ *simcloud.Cloud) {
 		for _, step := range []struct {
 			what  string
 			off   bool
@@ -131,8 +118,5 @@ func TestReplicaCompetesAgainAfterALostLease(t *testing.T) {
 				t.Errorf("%s: leads %g, want %g", step.what, got, step.leads)
 			}
 		}
-		stop()
-		working.Wait()
-		time.Sleep(10 * time.Minute) // until reads end that have no caller any more
 	})
 }

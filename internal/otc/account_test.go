@@ -229,9 +229,7 @@ func TestChangedSecretTakesEffectWithoutRestart(t *testing.T) {
 			reg := prometheus.NewPedanticRegistry()
 			c, err := Connect(t.Context(), Options{Env: cloudNameOnly, Transport: sim, Rate: 10000, Registerer: reg, Log: zap.NewNop(), Now: time.Now})
 			must(t, err)
-			if _, err := c.Topics(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must(t, listTopics(c, t.Context()))
 			sim.RenewCredentials()
 			for range 3 {
 				if _, err := c.Topics(t.Context()); !errors.Is(err, ErrCredentials) {

@@ -3,7 +3,6 @@
 package otc
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -198,7 +197,8 @@ func (f *fake) login(w http.ResponseWriter, r *http.Request) {
 	f.logins++
 	if f.refuse {
 		body, _ := io.ReadAll(r.Body)
-		reply(w, 401, `{"error":{"code":401,"title":"Unauthorized","message":"The username or password is wrong: `+jsonEscape(string(body))+`"}}`)
+		text := "The username or password is wrong: " + string(body)
+		reply(w, 401, fmt.Sprintf(`{"error":{"code":401,"title":"Unauthorized","message":%q}}`, text))
 		return
 	}
 	f.token = "secret-token-" + strconv.Itoa(f.logins)
@@ -296,9 +296,4 @@ func reply(w http.ResponseWriter, status int, body string) {
 
 func answer(status int, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { reply(w, status, body) }
-}
-
-func jsonEscape(s string) string {
-	b, _ := json.Marshal(s)
-	return strings.Trim(string(b), `"`)
 }

@@ -74,9 +74,7 @@ func BenchmarkMessages(b *testing.B) {
 	}
 	var rules [benchConnections]string
 	for i, db := range databases {
-		if _, err := db.WaitAutopilot(world.Within(b), "it is armed", world.Armed); err != nil {
-			b.Fatal(err)
-		}
+		waitArmed(b, db)
 		rule, _ := db.Rule(v1alpha1.MetricStorage)
 		rules[i] = rule.ID
 	}

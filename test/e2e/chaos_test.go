@@ -130,9 +130,7 @@ func (c *chaos) add(name string) *filling {
 	})}
 	must(c.t, f.CreateAutopilot(world.Within(c.t), `{"storage":{"maxGB":4000}}`))
 	go f.WatchRds(c.t.Context(), f.saw)
-	if _, err := f.WaitAutopilot(world.Within(c.t), "it is armed", world.Armed); err != nil {
-		c.t.Fatal(err)
-	}
+	waitArmed(c.t, f.DB)
 	return f
 }
 
@@ -151,10 +149,27 @@ func (c *chaos) fill(f *filling) {
 	f.filled++
 }
 
-// freezeAPIServer keeps all connections open and answers nothing for a while.
+// freezeAPIServer keeps all connections open and answers nothing until the replicas are not ready any more. A message
+// is answered with 503 meanwhile.
 func (c *chaos) freezeAPIServer() {
+	c.t.Helper()
 	must(c.t, c.Kube.PauseAPIServer())
 	time.Sleep(chaosPause)
+	rule, _ := c.databases[0].Rule(v1alpha1.MetricStorage)
+	body, err := c.Cloud.SignedAlarm(fmt.Sprintf("%032x", time.Now().UnixNano()), c.TopicURN(), rule.ID, 95)
+	must(c.t, err)
+	if status, text, err := c.Post(world.Within(c.t), body); err != nil || status != http.StatusServiceUnavailable {
+		c.t.Errorf("a message was answered %d (%s), %v", status, text, err)
+	}
+	for _, p := range c.replicas {
+		for path, want := range map[string]int{"/readyz": 503, "/healthz": 200} {
+			what := fmt.Sprintf("%s is %d", path, want)
+			must(c.t, world.Eventually(world.Within(c.t), what, func(ctx context.Context) (bool, error) {
+				status, _, err := p.Get(ctx, path)
+				return status == want, err
+			}))
+		}
+	}
 	must(c.t, c.Kube.ResumeAPIServer())
 }
 
@@ -211,68 +226,6 @@ func (c *chaos) acknowledged(rule string) (times []time.Time) {
 	return times
 }
 
-func TestServiceRecoversFromOutages(t *testing.T) {
-	level.Long(t)
-	t.Parallel()
-	var isDown atomic.Bool // the cloud
-	w := shared.StartAlone(t, world.Options{Race: true, Cloud: simcloud.Options{Fault: func(r *http.Request) *simcloud.Fault {
-		if service, _ := simcloud.OperationOf(r); isDown.Load() && service != "cert" && service != "console" {
-			return &simcloud.Fault{Status: http.StatusServiceUnavailable}
-		}
-		return nil
-	}}})
-	p := w.MustServe(t)
-	db := w.MustAdd(t, world.Database{Name: "shop", Flavor: "rds.mysql.n1.large.4", VolumeGB: 100, Workload: simcloud.Workload{UsedGB: 10}, Autopilot: true})
-	wait := func(what string, condition func(*v1alpha1.RdsAutopilot) bool) {
-		t.Helper()
-		if _, err := db.WaitAutopilot(world.Within(t), what, condition); err != nil {
-			t.Fatal(err)
-		}
-	}
-	waitStatus := func(path string, want int) {
-		t.Helper()
-		err := world.Eventually(world.Within(t), fmt.Sprintf("%s is %d", path, want), func(ctx context.Context) (bool, error) {
-			status, _, err := p.Get(ctx, path)
-			return status == want, err
-		})
-		must(t, err)
-	}
-	wait("it is armed", world.Armed)
-	rule, _ := db.Rule(v1alpha1.MetricStorage)
-	post := func(n, want int) {
-		t.Helper()
-		body, err := w.Cloud.SignedAlarm(fmt.Sprintf("%032x", n), w.TopicURN(), rule.ID, 95)
-		must(t, err)
-		if status, text, err := w.Post(world.Within(t), body); err != nil || status != want {
-			t.Errorf("status %d (%s), %v, want %d", status, strings.TrimSpace(text), err, want)
-		}
-	}
-	isStored := func(n int) func(*v1alpha1.RdsAutopilot) bool {
-		return func(a *v1alpha1.RdsAutopilot) bool {
-			return slices.ContainsFunc(a.Status.Intake.Signals, func(s v1alpha1.Signal) bool { return s.MessageID == fmt.Sprintf("%032x", n) })
-		}
-	}
-
-	// Without the cloud from the start, messages are stored.
-	isDown.Store(true)
-	must(t, p.Stop(world.Within(t)))
-	p = w.MustServe(t)
-	waitStatus("/readyz", 200)
-	post(1, 200)
-	wait("the signal is stored", isStored(1))
-	isDown.Store(false)
-
-	// While the API server is frozen, messages are answered with 503.
-	must(t, w.Kube.PauseAPIServer())
-	post(2, 503)
-	waitStatus("/readyz", 503)
-	waitStatus("/healthz", 200)
-	must(t, w.Kube.ResumeAPIServer())
-	waitStatus("/readyz", 200)
-	post(3, 200)
-	wait("the signal is stored", isStored(3))
-}
-
 const (
 	floodConnections = 1500       // more than the receiver keeps: alarms wait until it closes slow ones
 	floodGoroutines  = 1024 + 300 // one for each connection that the receiver keeps
@@ -289,9 +242,7 @@ func TestAlarmsAreStoredWhileTheReceiverIsFlooded(t *testing.T) {
 	p := w.MustServe(t)
 	ctx := world.Within(t)
 	db := w.MustAdd(t, world.Database{Name: "flooded", Flavor: "rds.mysql.n1.large.4", VolumeGB: 100, Autopilot: true})
-	if _, err := db.WaitAutopilot(ctx, "it is armed", world.Armed); err != nil {
-		t.Fatal(err)
-	}
+	waitArmed(t, db)
 	rule, _ := db.Rule(v1alpha1.MetricStorage)
 	attack, stop := context.WithCancel(ctx)
 	var attackers sync.WaitGroup

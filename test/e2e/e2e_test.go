@@ -3,9 +3,14 @@
 package e2e
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -53,6 +58,13 @@ func start(t *testing.T, o world.Options) *world.World {
 	return shared.Start(t, o)
 }
 
+func waitArmed(t testing.TB, db *world.DB) *v1alpha1.RdsAutopilot {
+	t.Helper()
+	a, err := db.WaitAutopilot(world.Within(t), "it is armed", world.Armed)
+	must(t, err)
+	return a
+}
+
 // noCooldown is a policy whose flavors may change at once.
 const noCooldown = `{"spec":{"flavor":{"cooldownSeconds":0}}}`
 
@@ -64,9 +76,7 @@ func TestSignedAlarmsGrowDatabases(t *testing.T) {
 	cpu := w.MustAdd(t, world.Database{Name: "cpu", Flavor: "rds.mysql.n1.2xlarge.4.ha", VolumeGB: 100, Workload: simcloud.Workload{UsedGB: 10}, Autopilot: true})
 	memory := w.MustAdd(t, world.Database{Name: "memory", Flavor: "rds.pg.n1.large.4", VolumeGB: 100, Workload: simcloud.Workload{UsedGB: 10}, Autopilot: true})
 	for _, db := range []*world.DB{disk, cpu, memory} {
-		if _, err := db.WaitAutopilot(ctx, "it is armed", world.Armed); err != nil {
-			t.Fatal(err)
-		}
+		waitArmed(t, db)
 		must(t, db.PatchAutopilot(ctx, noCooldown))
 	}
 	if err := errors.Join(disk.SetWorkload(simcloud.Workload{UsedGB: 33}), cpu.SetWorkload(simcloud.Workload{UsedGB: 10, CPUDemand: 7.8}),
@@ -192,9 +202,7 @@ func TestDoctorSucceedsAndLeavesNothingAfterAnySignal(t *testing.T) {
 	ctx := world.Within(t)
 	load := simcloud.Workload{UsedGB: 40, CPUDemand: 0.6}
 	db := w.MustAdd(t, world.Database{Name: "db", Flavor: "rds.mysql.n1.large.4", VolumeGB: 100, Workload: load, Autopilot: true})
-	if _, err := db.WaitAutopilot(ctx, "it is armed", world.Armed); err != nil {
-		t.Fatal(err)
-	}
+	waitArmed(t, db)
 	if _, err := w.Cloud.AddInstance(simcloud.Instance{Flavor: "rds.mysql.n1.large.4", VolumeGB: 100, Workload: load}); err != nil {
 		t.Fatal(err)
 	}
@@ -237,5 +245,107 @@ func TestDoctorSucceedsAndLeavesNothingAfterAnySignal(t *testing.T) {
 			succeed() // the next run removes what is left
 		}
 		leavesNothing(sent.String())
+	}
+}
+
+func stopping(l world.Line) bool { return l.Msg == "stopping" }
+
+func TestDrainingReplicaAnswersAndReleasesTheLease(t *testing.T) {
+	w := start(t, world.Options{})
+	first, err := w.Serve(world.Within(t), "--drain-delay", "1m")
+	must(t, err)
+	first.MustLead(t)
+	second := w.MustServe(t)
+	must(t, first.Signal(syscall.SIGTERM))
+	if _, err := first.WaitLine(world.Within(t), "it stops", stopping); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]int{"/readyz": 503, "/healthz": 200, "/metrics": 200} {
+		if status, _, err := first.Get(world.Within(t), path); err != nil || status != want {
+			t.Errorf("draining: %s: %d, %v, want %d", path, status, err, want)
+		}
+	}
+	second.MustLead(t)
+	res, err := http.Post(first.WebhookURL+"/smn", "text/plain", strings.NewReader("alarm!"))
+	if err != nil {
+		t.Fatalf("draining it does not answer any more: %v", err)
+	}
+	_ = res.Body.Close()
+	if res.StatusCode != http.StatusBadRequest || !res.Close {
+		t.Errorf("draining: status %d, connection closed: %t", res.StatusCode, res.Close)
+	}
+	if m, err := first.Metrics(world.Within(t)); err != nil || m.Sum("rds_autopilot_leader") != 0 {
+		t.Errorf("draining it says that it leads, %v", err)
+	}
+
+	// Nobody wants to wait any longer.
+	must(t, first.Signal(syscall.SIGTERM))
+	if code, err := first.Wait(world.Within(t)); err != nil || code == 0 {
+		t.Errorf("exit code %d, %v, want the end that a second signal makes", code, err)
+	}
+}
+
+// A person looks at a database while the cloud hangs. That must not make the end of the process a failure.
+func TestPageThatWaitsForTheCloudDoesNotFailTheExit(t *testing.T) {
+	asked := make(chan struct{}, 1)
+	o := world.Options{}
+	o.Cloud.Fault = func(r *http.Request) *simcloud.Fault {
+		body, _ := io.ReadAll(r.Body) // an error means that the client has gone
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		if !bytes.Contains(body, []byte(`"period":"300"`)) { // the averages of the plots
+			return nil
+		}
+		asked <- struct{}{}
+		return &simcloud.Fault{Hang: true}
+	}
+	w := start(t, o)
+	p := w.MustServe(t, "--drain-delay", "0s")
+	db := w.MustAdd(t, world.Database{Name: "seen", Flavor: "rds.mysql.n1.large.4", VolumeGB: 40, Autopilot: true})
+	waitArmed(t, db)
+	status := make(chan int, 1)
+	go func() {
+		code, _, _ := p.Get(world.Within(t), "/api/databases/"+db.Namespace+"/"+db.Name+"/series") // 0 after an error
+		status <- code
+	}()
+	<-asked
+	must(t, p.Signal(syscall.SIGTERM))
+	if code, err := p.Wait(world.Within(t)); err != nil || code != 0 {
+		t.Errorf("exit code %d, %v", code, err)
+	}
+	if got := <-status; got != http.StatusServiceUnavailable {
+		t.Errorf("the page got %d", got)
+	}
+}
+
+func TestInFlightMessagesAreAnsweredBeforeExit(t *testing.T) {
+	w := start(t, world.Options{})
+	p := w.MustServe(t, "--drain-delay", "0s")
+	conn, err := new(net.Dialer).DialContext(world.Within(t), "tcp", strings.TrimPrefix(p.WebhookURL, "http://"))
+	must(t, err)
+	defer conn.Close()
+	answers := bufio.NewReader(conn)
+	body := "alarm!"
+	fmt.Fprintf(conn, "POST /smn HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n", len(body))
+	if line, err := answers.ReadString('\n'); err != nil || !strings.Contains(line, "100") { // the receiver reads the body
+		t.Fatalf("%q, %v", line, err)
+	}
+	if _, err := answers.ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	must(t, p.Signal(syscall.SIGTERM))
+	if _, err := p.WaitLine(world.Within(t), "it stops", stopping); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.WriteString(conn, body)
+	res, err := http.ReadResponse(answers, nil)
+	if err != nil {
+		t.Fatalf("no answer: %v", err)
+	}
+	_ = res.Body.Close()
+	if res.StatusCode != http.StatusBadRequest && res.StatusCode != http.StatusServiceUnavailable { // 503 on a slow machine
+		t.Errorf("status %d", res.StatusCode)
+	}
+	if code, err := p.Wait(world.Within(t)); err != nil || code != 0 {
+		t.Errorf("exit code %d, %v", code, err)
 	}
 }

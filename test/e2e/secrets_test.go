@@ -41,8 +41,7 @@ func TestNoSecretIsEverShown(t *testing.T) {
 	must(t, err)
 	err = db.PatchRds(ctx, `{"metadata":{"annotations":{"kubectl.kubernetes.io/last-applied-configuration":`+string(annotation)+`}},"spec":`+rds+`}`)
 	must(t, err)
-	a, err := db.WaitAutopilot(ctx, "it is armed", world.Armed)
-	must(t, err)
+	a := waitArmed(t, db)
 	must(t, db.SetWorkload(simcloud.Workload{UsedGB: 33}))
 	if _, err := db.WaitRds(ctx, "50 GB are requested", func(r *otcv1.Rds) bool { return r.Spec.VolumeSize == 50 }); err != nil {
 		t.Fatal(err)
@@ -167,11 +166,14 @@ func logOf(p *world.Process) string {
 	return strings.Join(text, "\n")
 }
 
-// refusedLog returns the log of a service whose credentials the cloud refuses. It listens nevertheless.
+// refusedLog returns the log of a service whose credentials the cloud refuses. It listens and is ready nevertheless.
 func refusedLog(t *testing.T, w *world.World, env ...string) string {
 	t.Helper()
 	p, err := w.ServeIn(world.Within(t), env, "--log-level", "debug")
 	must(t, err)
+	if status, _, err := p.Get(world.Within(t), "/readyz"); err != nil || status != http.StatusOK {
+		t.Errorf("/readyz is %d, %v", status, err)
+	}
 	if err := p.Stop(world.Within(t)); err != nil {
 		t.Error(err)
 	}

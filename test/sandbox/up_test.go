@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -35,31 +34,24 @@ type sandbox struct {
 	page, loads string // URLs
 	dir         string
 	cmd         *exec.Cmd
-	output      *output
+	output      *os.File
 }
 
-// output keeps what a process prints.
-type output struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (o *output) Write(b []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.Write(b)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
+// printed returns what the process has printed.
+func (s *sandbox) printed() string {
+	text, err := os.ReadFile(s.output.Name())
+	must(s.t, err)
+	return string(text)
 }
 
 // startSandbox starts make sandbox's command, and waits until it prints where its pages are.
 func startSandbox(ctx context.Context, t *testing.T) *sandbox {
 	t.Helper()
-	s := &sandbox{t: t, dir: t.TempDir(), output: &output{}}
+	s := &sandbox{t: t, dir: t.TempDir()}
+	var err error
+	s.output, err = os.Create(filepath.Join(t.TempDir(), "output"))
+	must(t, err)
+	t.Cleanup(func() { _ = s.output.Close() })
 	binary := filepath.Join(t.TempDir(), "sandbox")
 	if out, err := exec.CommandContext(ctx, "go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -70,15 +62,15 @@ func startSandbox(ctx context.Context, t *testing.T) *sandbox {
 	s.cmd.Stdout, s.cmd.Stderr = s.output, s.output
 	must(t, s.cmd.Start())
 	addresses := regexp.MustCompile(`Status page +(http://\S+)/\n.*curl -d used=34 (http://\S+)/orders`)
-	err := world.Eventually(ctx, "it prints where its pages are", func(context.Context) (bool, error) {
-		found := addresses.FindStringSubmatch(s.output.String())
+	err = world.Eventually(ctx, "it prints where its pages are", func(context.Context) (bool, error) {
+		found := addresses.FindStringSubmatch(s.printed())
 		if found != nil {
 			s.page, s.loads = found[1], found[2]
 		}
 		return found != nil, nil
 	})
 	if err != nil {
-		t.Fatalf("%v\n%s", err, s.output)
+		t.Fatalf("%v\n%s", err, s.printed())
 	}
 	return s
 }
@@ -124,7 +116,7 @@ func TestSandboxGrowsADatabaseWhoseLoadIsChangedAndLeavesNothingBehind(t *testin
 
 	must(t, s.cmd.Process.Signal(os.Interrupt))
 	if err := s.cmd.Wait(); err != nil {
-		t.Errorf("it ended with %v\n%s", err, s.output)
+		t.Errorf("it ended with %v\n%s", err, s.printed())
 	}
 	if left, err := os.ReadDir(s.dir); err != nil || len(left) > 0 {
 		t.Errorf("it left files behind: %v, %v", left, err)
