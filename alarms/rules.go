@@ -186,7 +186,8 @@ func (e *ensureRun) createRule(ctx context.Context, desired v1alpha1.DesiredRule
 	e.observe(v1alpha1.Rule{Metric: desired.Metric})
 	if target.ID, err = e.options.Cloud.CreateRule(ctx, target); err != nil {
 		err = fmt.Errorf("the %s rule cannot be created: %w", desired.Metric, err)
-		if isRefused(err) && !errors.Is(err, otc.ErrQuota) {
+		answer, _ := errors.AsType[*otc.Error](err)
+		if isRefused(err) && answer.Code != "" && !errors.Is(err, otc.ErrQuota) { // a proxy's page has no code
 			err = fmt.Errorf("%w: %w", v1alpha1.ErrRuleRefused, err)
 		}
 		return err

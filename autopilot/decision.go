@@ -86,6 +86,7 @@ func (d Decision) ValueText() string {
 type Verdict struct {
 	Decisions    []Decision
 	Change       *v1alpha1.Change   // the change to make, or nil
+	EndTime      time.Time          // when the last fact was read; zero means the time of the case
 	RequeueAfter time.Duration      // 0 if an event starts the next check
 	Deferred     *v1alpha1.Deferred // the change that waits for the window from now on
 	Contest      *Decision          // set if another writer reverts our change

@@ -3,6 +3,7 @@
 package autopilot
 
 import (
+	"errors"
 	"slices"
 	"strconv"
 	"time"
@@ -35,7 +36,7 @@ func UntilWindowCloses(spec v1alpha1.Spec, now time.Time) (remaining time.Durati
 
 // PendingDeferral returns the deferred change that still waits for the window, as the present policy sees it. It
 // returns nil if the change is older than maxDeferral, if the flavor has changed since it was deferred, or if the
-// policy has no window any more. It omits a metric that is off, or whose recorded value is below the present threshold.
+// policy has no window any more. It omits a metric that is off, or whose value is unknown or below the present threshold.
 func (c Case) PendingDeferral() *v1alpha1.Deferred {
 	w := c.Status.Deferred
 	if w == nil || c.Spec.Flavor.Window == nil || c.Now.Sub(w.LastTime.Time) > maxDeferral {
@@ -45,21 +46,32 @@ func (c Case) PendingDeferral() *v1alpha1.Deferred {
 		return nil
 	}
 	due := w.DeepCopy()
-	due.Metrics = nil
-	value, unknown := strconv.ParseFloat(w.ValuePercent, 64) // of the first metric
-	for i, m := range w.Metrics {
-		row, err := LookupMetric(m)
-		if err == nil && row.Enabled(c.Spec) &&
-			(i > 0 || unknown != nil || value >= float64(row.ConfiguredThreshold(c.Spec))) {
-			due.Metrics = append(due.Metrics, m)
-		} else if i == 0 {
-			due.ValuePercent = ""
+	due.Metrics, due.ValuePercent, due.MorePercents = nil, "", nil
+	for i, text := range deferredValues(w) {
+		row, unknown := LookupMetric(w.Metrics[i])
+		if value, err := strconv.ParseFloat(text, 64); errors.Join(unknown, err) == nil && row.Enabled(c.Spec) &&
+			value >= float64(row.ConfiguredThreshold(c.Spec)) {
+			addDeferred(due, row.Metric, text)
 		}
 	}
 	if len(due.Metrics) == 0 {
 		return nil
 	}
 	return due
+}
+
+// deferredValues returns the value of each metric that has one.
+func deferredValues(w *v1alpha1.Deferred) []string {
+	values := slices.Concat([]string{w.ValuePercent}, w.MorePercents)
+	return values[:min(len(values), len(w.Metrics))]
+}
+
+func addDeferred(w *v1alpha1.Deferred, m v1alpha1.Metric, percent string) {
+	if w.Metrics = append(w.Metrics, m); len(w.Metrics) == 1 {
+		w.ValuePercent = percent
+		return
+	}
+	w.MorePercents = append(w.MorePercents, percent)
 }
 
 // DueDeferred returns an alarm for each metric of a deferred change whose window is open. It omits the metrics whose
@@ -70,39 +82,37 @@ func (c Case) DueDeferred(inForce []Alarm) []Alarm {
 		return nil
 	}
 	var due []Alarm
-	for i, m := range w.Metrics {
-		if slices.ContainsFunc(inForce, func(a Alarm) bool { return a.Metric == m }) {
+	for i, text := range deferredValues(w) {
+		m := w.Metrics[i]
+		percent, err := strconv.ParseFloat(text, 64)
+		if err != nil || slices.ContainsFunc(inForce, func(a Alarm) bool { return a.Metric == m }) {
 			continue
 		}
 		due = append(due, Alarm{
 			Metric: m, State: v1alpha1.StateAlarm, StateTime: w.FirstTime.Time, DeferredTime: w.LastTime.Time,
-			Evidence: Evidence{Time: w.LastTime.Time, Percent: float64(Row(m).ConfiguredThreshold(c.Spec))},
+			Evidence: Evidence{Time: w.LastTime.Time, Percent: percent},
 		})
-		if percent, err := strconv.ParseFloat(w.ValuePercent, 64); i == 0 && err == nil {
-			due[len(due)-1].Evidence.Percent = percent
-		}
 	}
 	return due
 }
 
 // DeferToWindow returns the record of a change that waits for the window. The metrics of these alarms come first, those
-// of an earlier deferral follow. The value is that of the first metric; the others were over their threshold.
+// of an earlier deferral follow with their last values.
 func (c Case) DeferToWindow(alarms []Alarm) *v1alpha1.Deferred {
 	w := &v1alpha1.Deferred{FirstTime: *Seconds(c.Now), LastTime: *Seconds(c.Now)}
 	for _, a := range alarms {
-		w.Metrics = append(w.Metrics, a.Metric)
+		addDeferred(w, a.Metric, strconv.FormatFloat(a.Evidence.Percent, 'f', 1, 64))
 	}
 	if last := c.PendingDeferral(); last != nil {
 		w.FirstTime = last.FirstTime
 		if c.Now.Sub(last.LastTime.Time) < FoldEvery { // writing it in every round would change the status each time
 			w.LastTime = last.LastTime
 		}
-		for _, m := range last.Metrics {
-			if !slices.Contains(w.Metrics, m) {
-				w.Metrics = append(w.Metrics, m)
+		for i, text := range deferredValues(last) {
+			if !slices.Contains(w.Metrics, last.Metrics[i]) {
+				addDeferred(w, last.Metrics[i], text)
 			}
 		}
 	}
-	w.ValuePercent = strconv.FormatFloat(alarms[0].Evidence.Percent, 'f', 1, 64)
 	return w
 }

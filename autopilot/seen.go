@@ -52,7 +52,10 @@ func (c Case) Seen(ch v1alpha1.Change) change.Seen {
 		last = Instance{VolumeGB: int(seen.VolumeGB), Flavor: seen.Flavor}.Of(ch.Kind)
 	}
 	s.IsChanging = strings.HasPrefix(c.Instance.Status, statusModifying)
-	s.IsAtFrom, s.HasOther, s.IsNew = has == ch.From, has != "" && has != ch.To, has == ch.To && last != ch.To
+	if has == "" {
+		return s
+	}
+	s.IsAtFrom, s.HasLeft, s.IsNew = has == ch.From, has != ch.To && last == ch.To, has == ch.To && last != ch.To
 	newest := slices.IndexFunc(c.Status.Changes, func(x v1alpha1.Change) bool { // what was refused has not begun
 		return x.Kind == ch.Kind && x.To == ch.To && x.State != v1alpha1.StateRefused && x.State != v1alpha1.StateWithdrawn
 	})
@@ -67,6 +70,9 @@ func (c Case) Seen(ch v1alpha1.Change) change.Seen {
 		smaller, known := c.isSmaller(wanted, ch) // without an Rds, Wanted is what the instance has
 		s.IsSmaller = smaller && known
 	}
+	if !c.NoRds && !c.IsSpecLive { // a cache may lack our own patch
+		s.SpecHas, s.IsSmaller = false, false
+	}
 	s.WasAccepted = c.Accepted != nil && c.Accepted.Equal(ch.RequestTime)
 	if isSeenTwice := c.LastSeen == nil || ch.RequestTime != nil && !c.LastSeen.Before(ch.RequestTime.Time); isSeenTwice {
 		s.Idle = c.idleSince(change.LastSign(ch))
@@ -76,6 +82,14 @@ func (c Case) Seen(ch v1alpha1.Change) change.Seen {
 		s.JobIsOver = c.isJobOver(ch, job)
 	}
 	return s
+}
+
+// NeedsLiveSpec reports whether the spec of the Rds must be read from the API server, because our last flavor is not what
+// the spec or the cloud has: the cache may lack our patch, or what a person requests.
+func (c Case) NeedsLiveSpec() bool {
+	ours, ok := change.LastFlavor(c.Status.Changes)
+	return ok && ours.State == v1alpha1.StateCompleted && !c.NoRds && !c.IsSpecLive && c.Instance != nil &&
+		(c.Wanted.Flavor != ours.To || c.Instance.Flavor != ours.To)
 }
 
 // idleSince returns for how long the instance has been ready for a change that was requested at that time: since then, or

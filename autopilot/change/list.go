@@ -58,11 +58,14 @@ func IsRequestOfOther(ch v1alpha1.Change) bool { return !IsOurs(ch) && IsPending
 // IsRequestOfOurs reports whether a size or flavor that the Rds requests and the cloud does not have is ours. One that was
 // given up is not, because then a person requests it.
 func IsRequestOfOurs(list []v1alpha1.Change, kind v1alpha1.ChangeKind, to string) bool {
+	isOthers := false // the cloud has had another one since
 	ch, _ := find(list, kind, func(ch v1alpha1.Change) bool {
 		_, counts := StartOf(ch)
-		return ch.To == to && (counts || ch.State == v1alpha1.StateCompleted)
+		is := ch.To == to && (counts || ch.State == v1alpha1.StateCompleted)
+		isOthers = isOthers || !is && !IsOurs(ch) && ch.State == v1alpha1.StateCompleted
+		return is
 	})
-	return IsOurs(ch) && (IsPending(ch) || ch.State == v1alpha1.StateCompleted || ch.State == v1alpha1.StateReverted)
+	return IsOurs(ch) && (IsPending(ch) || ch.State == v1alpha1.StateCompleted && !isOthers || ch.State == v1alpha1.StateReverted)
 }
 
 // StartOf returns when a change of ours started. It returns false if the change has certainly not begun and counts for
@@ -118,10 +121,12 @@ func LastGrowth(list []v1alpha1.Change) (v1alpha1.Change, bool) {
 	})
 }
 
-// LastChanged returns when the cloud last completed or reverted a change of that kind by any writer.
+// LastChanged returns when the cloud last completed or reverted a change of that kind by any writer. A flavor may have been
+// completed before it was replaced; a size was not.
 func LastChanged(list []v1alpha1.Change, kind v1alpha1.ChangeKind) (last time.Time, ok bool) {
 	ch, ok := find(list, kind, func(ch v1alpha1.Change) bool {
-		return ch.State == v1alpha1.StateCompleted || ch.State == v1alpha1.StateReverted
+		return ch.State == v1alpha1.StateCompleted || ch.State == v1alpha1.StateReverted ||
+			kind == v1alpha1.KindFlavor && ch.State == v1alpha1.StateReplaced
 	})
 	return ch.EndTime.Time, ok
 }

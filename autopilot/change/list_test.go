@@ -29,6 +29,14 @@ func TestEachStateCountsAsTheContractSays(t *testing.T) {
 		if got := IsRequestOfOurs(list, flavor, "110"); got != want.ours {
 			t.Errorf("%s: its flavor in the Rds is ours %t", state, got)
 		}
+		since := v1alpha1.Change{Kind: flavor, By: v1alpha1.ByOther, From: "110", To: "120", State: completed}
+		if got := IsRequestOfOurs([]v1alpha1.Change{since, ch}, flavor, "110"); got != (want.ours && state != completed) {
+			t.Errorf("%s: its flavor in the Rds is ours %t, although the cloud has had another one since", state, got)
+		}
+		_, changed := LastChanged(list, flavor)
+		if isChange := state == completed || state == reverted || state == replaced; changed != isChange {
+			t.Errorf("%s: may have been in the cloud %t", state, changed)
+		}
 		ch.By = v1alpha1.ByOther
 		if list[0] = ch; len(FlavorStarts(list)) > 0 || HoldsPlace(list, noon()) || IsRequestOfOurs(list, flavor, "110") {
 			t.Errorf("%s by another counts", state)

@@ -59,7 +59,7 @@ type Seen struct {
 	Failures    int32           // attempts of that kind that have failed in a row before this change
 
 	Has        bool          // the cloud has it: a volume at least its size, a flavor exactly and, while it is pending, ACTIVE
-	HasOther   bool          // the cloud has another size or flavor
+	HasLeft    bool          // the cloud has another size or flavor, and it had this one at the last check
 	IsNew      bool          // the cloud has exactly this size or flavor, and it had not at the last check
 	IsAtFrom   bool          // the cloud has what the change started from
 	IsSmaller  bool          // the spec of the Rds requests a smaller flavor or, without an Rds, the cloud has one
@@ -144,8 +144,8 @@ func Table() []Row {
 		{states{refused}, "", Both, "not needed, off, `Recommend`, or another target", withdraw, is(Unneeded)},
 		{states{completed}, flavor, Both, "a smaller one is requested in the spec or, without an Rds, is in the cloud, within 24 hours",
 			replaced, func(ch v1alpha1.Change, s Seen) bool { return s.IsLast && s.IsSmaller && isRecent(ch, s) }},
-		{states{completed}, flavor, Operator, "the cloud has another one, and the spec requests ours, within 24 hours",
-			reverted, func(ch v1alpha1.Change, s Seen) bool { return s.IsLast && s.HasOther && s.SpecHas && isRecent(ch, s) }},
+		{states{completed}, flavor, Operator, "the cloud has another one, and had it at the last check; the spec requests it; within 24 hours",
+			reverted, func(ch v1alpha1.Change, s Seen) bool { return s.IsLast && s.HasLeft && s.SpecHas && isRecent(ch, s) }},
 	}
 }
 

@@ -89,11 +89,11 @@ func facts() map[string]func(*Seen, *v1alpha1.Change) {
 		"job over, at something else":   func(s *Seen, _ *v1alpha1.Change) { s.JobIsOver = true },
 		"smaller":                       func(s *Seen, _ *v1alpha1.Change) { s.IsSmaller, s.IsLast = true, true },
 		"smaller, not last":             func(s *Seen, _ *v1alpha1.Change) { s.IsSmaller = true },
-		"other in the cloud, spec ours": func(s *Seen, _ *v1alpha1.Change) { s.HasOther, s.SpecHas, s.IsLast = true, true, true },
+		"other in the cloud, spec ours": func(s *Seen, _ *v1alpha1.Change) { s.HasLeft, s.SpecHas, s.IsLast = true, true, true },
 		"other in the cloud, a day late": func(s *Seen, ch *v1alpha1.Change) {
-			s.HasOther, s.SpecHas, s.IsLast, ch.EndTime = true, true, true, *ago(25 * anHour)
+			s.HasLeft, s.SpecHas, s.IsLast, ch.EndTime = true, true, true, *ago(25 * anHour)
 		},
-		"other in the cloud": func(s *Seen, _ *v1alpha1.Change) { s.HasOther, s.IsLast = true, true },
+		"other in the cloud": func(s *Seen, _ *v1alpha1.Change) { s.HasLeft, s.IsLast = true, true },
 	}
 }
 

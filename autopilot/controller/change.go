@@ -32,6 +32,9 @@ func (r *round) request(ctx context.Context, c autopilot.Case, a record.Answer) 
 	sendCtx, cancel := context.WithTimeout(ctx, until.Sub(r.options.Now()))
 	defer cancel()
 	isClear, err := r.send(sendCtx, &a)
+	if a.Overtaken != nil && a.Event != change.Unsent {
+		r.emitEnded([]v1alpha1.Change{a.Overtaken.Ended})
+	}
 	if !isClear || a.Event == change.Accepted {
 		r.emitDecisions(a.News)
 		r.nameWAL(c, a.News)
@@ -52,6 +55,9 @@ func (r *round) request(ctx context.Context, c autopilot.Case, a record.Answer) 
 	var v autopilot.Verdict
 	for _, d := range answers {
 		v.RequeueIn(d.RequeueAfter)
+	}
+	if a.Event == change.Unsent { // perhaps without a record
+		v.RequeueIn(r.options.Recheck)
 	}
 	return v.RequeueAfter, err
 }

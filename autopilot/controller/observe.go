@@ -134,15 +134,13 @@ func (r *round) smallerNamesake(instanceID string) (smallest string) {
 
 // follow ends the changes that were in progress and adds the alarms that are to be decided.
 func (r *round) follow(ctx context.Context, c *autopilot.Case) (record.Followed, error) {
-	followed := record.FollowUp(*c)
-	isReverted := func(ch v1alpha1.Change) bool { return ch.State == v1alpha1.StateReverted }
-	if !r.isTargetLive && slices.ContainsFunc(followed.Ended, isReverted) { // or the cache lacks what a person requests
+	if c.NeedsLiveSpec() {
 		if err := r.readTarget(ctx); err != nil {
 			return record.Followed{Status: c.Status}, errors.Join(err, addAlarms(c))
 		}
 		c.Wanted, c.IsSpecLive = r.target.Wanted, true
-		followed = record.FollowUp(*c)
 	}
+	followed := record.FollowUp(*c)
 	c.Status = followed.Status
 	return followed, addAlarms(c)
 }

@@ -41,6 +41,7 @@ type round struct {
 	isSweep   bool      // a sweep requested this round, and perhaps something else as well
 
 	isTargetLive bool // the round has read the target from the API server
+	isDeciding   bool // only such rounds write changes
 }
 
 // newRound reads both objects from the cache. It returns false if there is no RdsAutopilot.
@@ -59,6 +60,7 @@ func (c *Controller) newRound(key Key) (r *round, ok bool) {
 func (c *Controller) reconcile(ctx context.Context, key Key) (requeueAfter time.Duration, err error) {
 	taken := c.decideMarks.take(key)
 	r, ok := c.newRound(key)
+	r.isDeciding = true
 	defer func() {
 		c.limiter.release(key)
 		if err != nil {
@@ -181,7 +183,7 @@ func (r *round) write(ctx context.Context, next v1alpha1.Status) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", errStatus, err)
 	}
-	if stored.ResourceVersion != r.rap.ResourceVersion {
+	if r.isDeciding && stored.ResourceVersion != r.rap.ResourceVersion {
 		r.controller.limiter.store(stored)
 	}
 	was := meta.IsStatusConditionTrue(r.rap.Status.Conditions, v1alpha1.ConditionArmed)

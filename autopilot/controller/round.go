@@ -34,6 +34,7 @@ func (r *round) reconcileEnabled(ctx context.Context) (time.Duration, error) {
 	}
 	followed, readErr := r.follow(ctx, &c)
 	verdict := decide.Walk(ctx, &c, r.facts().Read)
+	verdict.EndTime = r.options.Now()
 	readErr = errors.Join(readErr, c.ReadError())
 	if verdict.Change == nil { // no read may delay a growth
 		r.readSizes(ctx, &c)
@@ -60,7 +61,7 @@ func (r *round) reconcileEnabled(ctx context.Context) (time.Duration, error) {
 	again := outcome.RequeueAfter
 	if outcome.Attempt != nil {
 		all, _ := split(verdict.Decisions)
-		a := record.Answer{Attempt: *outcome.Attempt, Before: outcome.Before, Acting: all, News: acting}
+		a := record.Answer{Attempt: *outcome.Attempt, Before: outcome.Before, Overtaken: outcome.Overtaken, Acting: all, News: acting}
 		next, requestErr := r.request(ctx, c, a)
 		verdict.RequeueIn(next)
 		again, readErr = verdict.RequeueAfter, errors.Join(readErr, requestErr)

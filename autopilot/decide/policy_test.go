@@ -132,8 +132,13 @@ func TestDecideMakesADeferredChangeWhenTheWindowOpens(t *testing.T) {
 	}
 	c.Wanted.Flavor = v.Change.To
 	c.Status = record.FollowUp(c).Status
-	if at(c.Now, false); c.Status.Deferred != nil {
-		t.Errorf("a requested change is still deferred: %+v", c.Status.Deferred)
+	if at(c.Now, false); c.Status.Deferred == nil {
+		t.Error("a requested change that may leave no trace is no longer deferred")
+	}
+	c.Instance.Flavor = v.Change.To
+	c.Status = record.FollowUp(c).Status
+	if at(c.Now.Add(time.Minute), false); c.Status.Deferred != nil {
+		t.Errorf("a completed change is still deferred: %+v", c.Status.Deferred)
 	}
 }
 

@@ -70,7 +70,7 @@ func checkPending(w *walk, ch *proposal) answer {
 // size that the cloud has not confirmed and that is still needed, or a stalled size if the database needs a larger one now.
 func isOvertaken(c autopilot.Case, p v1alpha1.Change, a autopilot.Alarm) bool {
 	if p.Kind == flavor {
-		return c.Now.Sub(change.LastSign(p)) >= flavorFirst // a full disk is the greater risk
+		return c.Now.Sub(p.RequestTime.Time) >= flavorFirst // a full disk is the greater risk
 	}
 	to := growthOf(c, a)
 	if _, at, ok := c.NextAttempt(volume); ok {

@@ -14,16 +14,21 @@ import (
 // Answer is what is known about one attempt to make a change: it was not sent, it was refused, or the cloud has started a
 // job. Nothing is stored for an attempt that the API server has accepted, or that has had no clear answer.
 type Answer struct {
-	Attempt v1alpha1.Change  // as it was stored before the request
-	Before  v1alpha1.Change  // what the change was before this attempt; without a state if there was none
-	Event   change.Event     // Unsent, Rejected or Accepted; Checked if the API server restored the old value at once
-	Reason  autopilot.Reason // of the refusal; ReasonRefused of the API server. If nothing was sent, empty needs no record
-	Message string           // the text of the API server or of the cloud
-	JobID   string           // id of the started job
+	Attempt v1alpha1.Change // as it was stored before the request
+	Before  v1alpha1.Change // what the change was before this attempt; without a state if there was none
+
+	Overtaken *Overtaken       // nil if the attempt ends no pending change of ours
+	Event     change.Event     // Unsent, Rejected or Accepted; Checked if the API server restored the old value at once
+	Reason    autopilot.Reason // of the refusal; ReasonRefused of the API server. If nothing was sent, empty needs no record
+	Message   string           // the text of the API server or of the cloud
+	JobID     string           // id of the started job
 	// Acting are the decisions to make the change, News those of them whose records are new. The record of an attempt that
 	// failed replaces them.
 	Acting, News []autopilot.Decision
 }
+
+// Overtaken is our pending change that an attempt to request a larger size ends. It continues if nothing was sent.
+type Overtaken struct{ Before, Ended v1alpha1.Change }
 
 // Record enters the answer into the stored status. It returns the decisions that are new, the change if it has ended, and
 // the decisions that answer the alarms. An answer to an attempt that is no longer the last one changes nothing.
@@ -49,6 +54,9 @@ func (a Answer) Record(c autopilot.Case, s *v1alpha1.Status) (answers, news []au
 	s.Changes = change.Put(s.Changes, &ch, next, c.Now)
 	if next.State == v1alpha1.StateReplaced {
 		ended = append(ended, next)
+	}
+	if a.Overtaken != nil && a.Event == change.Unsent {
+		s.Changes = change.Put(s.Changes, &a.Overtaken.Ended, a.Overtaken.Before, c.Now)
 	}
 	if a.Event != change.Accepted {
 		answers, news = a.reply(c, s, next)

@@ -30,9 +30,6 @@ func FollowUp(c autopilot.Case) Followed {
 		c.Status = *s
 	}
 	f.Ended = moveAll(c, s)
-	if _, pending := change.Pending(s.Changes, v1alpha1.KindFlavor); pending {
-		s.Deferred = nil // it waits for the window no longer
-	}
 	f.addOthers(c)
 	setRequestsOfOthers(c, s)
 	s.Instance = c.Instance.Observed(c.Status.Instance, c.Now)

@@ -28,6 +28,7 @@ type Recorded struct {
 	Status       v1alpha1.Status
 	Attempt      *v1alpha1.Change     // the change to request, as it is stored; nil if nothing is to be requested
 	Before       v1alpha1.Change      // what that change was before; without a state if there was none
+	Overtaken    *Overtaken           // nil if the attempt ends no pending change of ours
 	Ended        []v1alpha1.Change    // our changes that ended
 	News         []autopilot.Decision // decisions that are new and not folded into an earlier record
 	Warnings     []autopilot.Warning
@@ -48,7 +49,7 @@ func Outcome(c autopilot.Case, v autopilot.Verdict) Recorded {
 		}
 	}
 	if v.Change != nil {
-		done.request(c, *v.Change)
+		done.request(c, *v.Change, v.EndTime)
 	}
 	done.News = Decisions(s, v.Decisions, c.Now)
 	setHeld(c, s, v.Decisions)
@@ -62,8 +63,8 @@ func Outcome(c autopilot.Case, v autopilot.Verdict) Recorded {
 }
 
 // request enters the change that is to be requested. An earlier one that waits for its next attempt continues if it has the
-// same target; otherwise it ends.
-func (done *Recorded) request(c autopilot.Case, next v1alpha1.Change) {
+// same target; otherwise it ends. The request counts from the end of the walk, because reads may take minutes.
+func (done *Recorded) request(c autopilot.Case, next v1alpha1.Change, at time.Time) {
 	s := &done.Status
 	was, _, isWaiting := c.NextAttempt(next.Kind)
 	if !isWaiting {
@@ -81,9 +82,15 @@ func (done *Recorded) request(c autopilot.Case, next v1alpha1.Change) {
 		}
 		ended, _ := change.Move(was, seen)
 		s.Changes = change.Put(s.Changes, &was, ended, c.Now)
+		if seen.Event == change.Overtaken {
+			done.Overtaken = &Overtaken{was, ended}
+			break
+		}
 		done.Ended = append(done.Ended, ended)
 	}
-	seen.Event = change.Allowed
+	if seen.Event = change.Allowed; at.After(c.Now) {
+		seen.Now = at
+	}
 	next, _ = change.Move(next, seen)
 	s.Changes = change.Put(s.Changes, former, next, c.Now)
 	done.Attempt = &next

@@ -57,7 +57,7 @@ func (c *Cloud) Change(ctx context.Context, instanceID string, ch v1alpha1.Chang
 }
 
 // refusal returns an autopilot.RefusedError if the cloud refused for good, and wraps autopilot.ErrNotRequested after 401
-// and 429, with which nothing is carried out. Without an answer, and with 5xx, the change may have begun.
+// and 429, with which nothing is carried out. Without an answer, and with 408 and 5xx, the change may have begun.
 func refusal(err error) error {
 	e, ok := errors.AsType[*Error](err)
 	switch {

@@ -21,7 +21,7 @@ var (
 	ErrNotFound    = errors.New("not found in the cloud")
 	ErrQuota       = errors.New("quota of the cloud exhausted")
 	ErrCredentials = errors.New("credentials refused by the cloud")
-	ErrUnavailable = errors.New("cloud unavailable") // no usable answer, 429 or 5xx: a later call may succeed
+	ErrUnavailable = errors.New("cloud unavailable") // no usable answer, 408, 429 or 5xx: a later call may succeed
 )
 
 // errInvalidID is the cause of a call that was not sent because of its id.
@@ -65,7 +65,8 @@ func (e *Error) Is(target error) bool {
 		if e.Status == 0 {
 			return !errors.Is(e.cause, context.Canceled) && !errors.Is(e.cause, errInvalidID)
 		}
-		return e.Status == http.StatusTooManyRequests || (e.Status >= 500 && !e.Is(ErrNotFound) && !e.Is(ErrQuota))
+		return e.Status == http.StatusRequestTimeout || e.Status == http.StatusTooManyRequests ||
+			(e.Status >= 500 && !e.Is(ErrNotFound) && !e.Is(ErrQuota))
 	}
 	return false
 }

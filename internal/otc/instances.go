@@ -5,6 +5,7 @@ package otc
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -169,11 +170,14 @@ func (c *Cloud) ResizeList(ctx context.Context, inst autopilot.Instance) (codes 
 	}
 	path := "instances/" + inst.ID + "/flavors-resize"
 	err = c.doRequest(ctx, opListResizeTargets, http.MethodGet, path, nil, &reply, inst.ID)
-	if e, ok := errors.AsType[*Error](err); ok && e.Status == http.StatusNotImplemented { // an API that lacks the call
-		e.Status = http.StatusNotFound
+	if e, ok := errors.AsType[*Error](err); ok {
+		switch e.Status { // another one, such as 409 of a busy instance, says nothing about the list
+		case http.StatusNotImplemented, http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed:
+			err = fmt.Errorf("%w: %w", &autopilot.RefusedError{Reason: reasonOf(e), Message: strings.TrimSpace(e.Code + " " + e.Message)}, err)
+		}
 	}
 	if err != nil {
-		return nil, refusal(err)
+		return nil, err
 	}
 	codes = []string{}
 	for _, g := range reply.Groups {

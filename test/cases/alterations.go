@@ -3,6 +3,7 @@
 package cases
 
 import (
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -115,7 +116,7 @@ func Deferred(metrics ...v1alpha1.Metric) Alteration {
 	return func(c *autopilot.Case) {
 		InWindow("Fri", "11:00", "13:00")(c)
 		c.Status.Deferred = &v1alpha1.Deferred{
-			Metrics: metrics, ValuePercent: "95.0",
+			Metrics: metrics, ValuePercent: "95.0", MorePercents: slices.Repeat([]string{"92.0"}, max(len(metrics)-1, 0)),
 			FirstTime: metav1.NewTime(Noon().Add(-48 * time.Hour)), LastTime: metav1.NewTime(Noon().Add(-47 * time.Hour)),
 		}
 	}

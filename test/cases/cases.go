@@ -56,7 +56,7 @@ func Quiet(alarms ...autopilot.Alarm) autopilot.Case {
 	const code = "rds.mysql.n1.2xlarge.4"
 	return autopilot.Case{
 		Now: Noon(), Mode: v1alpha1.ModeAuto, Spec: Policy(), Recheck: 30 * time.Second,
-		Wanted: autopilot.Wanted{VolumeGB: 100, Flavor: code},
+		Wanted: autopilot.Wanted{VolumeGB: 100, Flavor: code}, IsSpecLive: true,
 		Instance: &autopilot.Instance{
 			ID: "id", Status: autopilot.StatusActive, Engine: "MySQL", Version: "8.0", Mode: "single", Flavor: code,
 			VCPUs: 8, MemoryGB: 32, VolumeGB: 100, Zones: []string{"eu-de-01", "eu-de-02"},

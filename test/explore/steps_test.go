@@ -224,6 +224,7 @@ func (w *world) prepare(i int, read object, m memory, now time.Time) prepared {
 			c.Alarms = append(c.Alarms, autopilot.Alarm{Metric: metric})
 		}
 	}
+	c.IsSpecLive = c.IsSpecLive || c.NeedsLiveSpec()
 	c.Status = record.FollowUp(c).Status
 	v := decide.Walk(context.Background(), &c, func(_ context.Context, c *autopilot.Case, f autopilot.Fact) error { w.read(i, c, f); return nil })
 	return prepared{read: read, memory: m, c: c, verdict: v, done: record.Outcome(c, v)}
@@ -277,7 +278,7 @@ func (w *world) finish(d *database, p prepared, end string) {
 	if w.judgeCheck(d, p); p.done.Attempt == nil {
 		return
 	}
-	a := record.Answer{Attempt: *p.done.Attempt, Before: p.done.Before}
+	a := record.Answer{Attempt: *p.done.Attempt, Before: p.done.Before, Overtaken: p.done.Overtaken}
 	for _, x := range p.verdict.Decisions {
 		if x.Acts() {
 			a.Acting, a.News = append(a.Acting, x), append(a.News, x)

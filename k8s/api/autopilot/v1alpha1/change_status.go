@@ -25,8 +25,12 @@ type Deferred struct {
 	// metrics are the metrics whose alarms led to the change.
 	// +listType=atomic
 	Metrics []Metric `json:"metrics"`
-	// valuePercent is the last measured value in percent.
+	// valuePercent is the last measured value of the first metric in percent.
 	ValuePercent string `json:"valuePercent"`
+	// morePercents are the values of the other metrics, in their order.
+	// +listType=atomic
+	// +optional
+	MorePercents []string `json:"morePercents,omitempty"`
 	// firstTime is the time of the first deferral.
 	FirstTime metav1.Time `json:"firstTime"`
 	// lastTime is the time of the last deferral. The change expires 7 days later.

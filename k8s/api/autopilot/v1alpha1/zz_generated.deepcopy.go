@@ -120,6 +120,11 @@ func (in *Deferred) DeepCopyInto(out *Deferred) {
 		*out = make([]Metric, len(*in))
 		copy(*out, *in)
 	}
+	if in.MorePercents != nil {
+		in, out := &in.MorePercents, &out.MorePercents
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	in.FirstTime.DeepCopyInto(&out.FirstTime)
 	in.LastTime.DeepCopyInto(&out.LastTime)
 }
