@@ -182,6 +182,8 @@ func (s *scene) meets(c call) *simcloud.Fault {
 	return &f
 }
 
+const replicaHeader = "X-Replica" // marks the requests of the service
+
 // cloudCalls sends the calls of a process to the cloud.
 type cloudCalls struct{ *replica }
 

@@ -7,57 +7,41 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"time"
 
 	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
 )
 
-// plan is everything that a seed determines: the databases, the settings of the cloud and of the service, and the events.
+// plan is everything that a seed determines: the databases, the settings of the cloud and of the service, and what people
+// change. Nothing fails in it, because test/explore and the stories have the faults.
 type plan struct {
 	seed      uint64
 	days      int
-	delay     time.Duration // of metrics
 	watchLag  time.Duration
 	rate      float64 // --cloud-rate
 	sweep     time.Duration
 	flavors   int // --max-flavor-changes
 	settings  simcloud.Settings
-	fullWaits bool          // the operator changes nothing in STORAGE FULL
 	skew      time.Duration // of the service's clock against the cloud's
 	spring    bool          // the run spans the beginning of summer time
 	databases []databasePlan
 	events    []event
-	outages   []outage
 }
 
 // databasePlan is a database of a plan.
 type databasePlan struct {
 	name     string
 	instance simcloud.Instance
-	apply    string // Operator, or Alone for an instance without an Rds
+	alone    bool // without an Rds: the service changes the instance in the cloud
 	policy   map[string]any
 	load     load
-	replica  bool // it has a read replica
-	drops    bool // the operator removes spec.autopilot within a second, as the archived one does
-	sizeless bool // the first lists of instances do not have the size of its volume
 }
 
-// event is a change or a fault at a time.
+// event is a change of a database's policy at a time.
 type event struct {
 	at       time.Duration
-	what     string
-	database int // index, or -1
-	number   float64
+	database int
 	policy   map[string]any
-}
-
-// outage is a span in which requests or messages fail.
-type outage struct {
-	from, to time.Duration
-	what     string // cloud, messages or late messages
-	service  string // of the cloud; empty means all
-	percent  int    // of the requests
 }
 
 // chooser draws from a seed.
@@ -66,6 +50,9 @@ type chooser struct{ *rand.Rand }
 func (c chooser) chance(percent int) bool              { return c.IntN(100) < percent }
 func (c chooser) between(low, high float64) float64    { return low + c.Float64()*(high-low) }
 func (c chooser) atMost(d time.Duration) time.Duration { return time.Duration(c.Int64N(int64(d))) }
+func (c chooser) hours(low, high float64) time.Duration {
+	return time.Duration(c.between(low, high) * float64(time.Hour))
+}
 
 // pick returns one of the values.
 func pick[T any](c chooser, from ...T) T { return from[c.IntN(len(from))] }
@@ -75,68 +62,47 @@ func drawPlan(seed uint64) plan {
 	c := chooser{rand.New(rand.NewPCG(seed, 1))}
 	databases := 3 + min(c.IntN(6), c.IntN(6))
 	p := plan{
-		seed: seed, days: 14 + c.IntN(max(1, 70/databases-13)), delay: pick[time.Duration](c, 0, 2, 5, 10) * time.Minute, watchLag: pick(c, 20*time.Millisecond, 5*time.Second, 45*time.Second),
-		rate: pick(c, 5.0, 50), sweep: pick[time.Duration](c, 5, 10, 20, 20, 30, 30) * time.Minute, flavors: pick(c, 1, 1, 2), fullWaits: c.chance(15),
+		seed: seed, days: 14 + c.IntN(max(1, 70/databases-13)), watchLag: pick(c, 20*time.Millisecond, 5*time.Second, 45*time.Second),
+		rate: pick(c, 5.0, 50), sweep: pick[time.Duration](c, 5, 10, 20, 30) * time.Minute, flavors: pick(c, 1, 1, 2),
+		skew: []time.Duration{0, 0, 2, -2}[seed%4] * time.Minute, spring: seed%4 > 1,
+	}
+	if seed <= shortSeeds {
+		p.days = 10
 	}
 	p.settings = simcloud.Settings{
-		MetricDelay: p.delay, HideStorageFull: c.chance(50), NoResizeList: c.chance(20), Odd: simcloud.Odd{NoUsedSpace: c.chance(10)},
-		NewRule: pick(c, "", simcloud.StateInsufficientData), RewrittenRule: pick(c, "", simcloud.StateOK), ExistsAsCode: c.chance(20), Normalizes: c.chance(20),
-		RefuseEnlargeWhenFull: c.chance(5), NoInstanceLevelData: c.chance(10),
+		MetricDelay: pick[time.Duration](c, 0, 2, 5, 10) * time.Minute, HideStorageFull: c.chance(50), NoResizeList: c.chance(20),
+		Odd: simcloud.Odd{NoUsedSpace: c.chance(10)}, NewRule: pick(c, "", simcloud.StateInsufficientData),
+		RewrittenRule: pick(c, "", simcloud.StateOK), ReadOnlyStopsWrites: true, MinorVersions: c.chance(20),
 		EnlargeDuration: pick[time.Duration](c, 2, 4, 8) * time.Minute, ResizeDuration: pick[time.Duration](c, 5, 10, 20) * time.Minute,
 	}
-	for i := range databases {
-		p.databases = append(p.databases, c.database(i))
-	}
-	p.settings.ReadOnlyStopsWrites, p.settings.MinorVersions = true, c.chance(20)
-	if c.chance(15) {
-		p.settings.Refuse = map[string]simcloud.Refusal{"ListResizeFlavors": pick(c,
-			simcloud.Refusal{Status: 400, Code: "DBS.200040", Message: "The DB engine does not support this operation."},
-			simcloud.Refusal{Status: 403, Code: "DBS.200010", Message: "The operation is not authorized."})}
-	}
-	if c.chance(20) {
-		p.settings.UnknownFlavors = []string{p.databases[0].instance.Flavor}
-	}
 	total := time.Duration(p.days) * day
+	for i := range databases {
+		p.databases = append(p.databases, c.database(i, total))
+	}
 	for range 2 + c.IntN(5) {
-		from, amount := time.Hour+c.atMost(total-time.Hour), 0.9*math.Exp2(c.between(0, 2.5)) // also for flavors that have grown
-		p.addRush(c, from, func() (time.Duration, float64) { return time.Duration(c.between(0.5, 6) * float64(time.Hour)), amount })
-	}
-	for range c.IntN(3 * p.days) {
-		p.events = append(p.events, c.event(total, p.databases))
-	}
-	for range c.IntN(p.days) {
-		p.outages = append(p.outages, c.outage(total))
-	}
-	later := chooser{rand.New(rand.NewPCG(seed, 2))} // what was added later, so that the rest of a seed stays
-	p.spring, p.skew = later.chance(25), pick[time.Duration](later, 0, 0, 0, 0, 0, 0, 0, 2, -2, 20)*time.Minute
-	for range later.IntN(3) {
-		e := later.event(total, p.databases)
-		e.what = "jobs hang"
-		p.events = append(p.events, e)
-	}
-	for i := range p.databases {
-		if later.chance(15) { // no flavor of the plan has fewer vCPUs
-			p.databases[i].policy["flavor"].(map[string]any)["maxVCPUs"] = 2
-		}
+		amount := 0.9 * math.Exp2(c.between(0, 2.5)) // also for flavors that have grown
+		p.addRush(c, time.Hour+c.atMost(total-time.Hour), func() time.Duration { return c.hours(0.5, 6) }, amount)
 	}
 	// Early, while every flavor may still grow, all need a larger one at once.
-	p.addRush(later, 6*time.Hour+later.atMost(2*day), func() (time.Duration, float64) { return 18 * time.Hour, pick(later, 1.2, 2, 6) })
-	slices.SortStableFunc(p.events, func(a, b event) int { return int(a.at - b.at) })
+	p.addRush(c, 6*time.Hour+c.atMost(2*day), func() time.Duration { return 18 * time.Hour }, pick(c, 1.2, 2, 6))
+	for range 2 + c.IntN(p.days) {
+		i := c.IntN(databases)
+		e := event{time.Hour + c.atMost(total-time.Hour), i, c.policy(p.databases[i].instance.VolumeGB)}
+		if c.chance(40) {
+			e.policy = map[string]any{"mode": pick(c, "Auto", "Auto", "Recommend", "Off")}
+		}
+		p.events = append(p.events, e)
+	}
+	slices.SortFunc(p.events, func(a, b event) int { return int(a.at - b.at) })
 	return p
 }
 
-// addRush adds a shared cause that makes all databases busy, for the time and with the amount that busy returns, and fills
-// some. The cloud may refuse all flavors meanwhile.
-func (p *plan) addRush(c chooser, from time.Duration, busy func() (lasts time.Duration, amount float64)) {
-	percent := 50
-	if c.chance(40) {
-		p.events = append(p.events, event{at: from - 10*time.Minute, what: "flavors refused"})
-		percent = 90 // a flavor that waits must not hold storage
-	}
+// addRush adds a shared cause that makes all databases busy for the time that lasts returns, and fills some.
+func (p *plan) addRush(c chooser, from time.Duration, lasts func() time.Duration, amount float64) {
+	percent := pick(c, 50, 50, 90) // a flavor that waits must not hold storage
 	for i := range p.databases {
 		l := &p.databases[i].load
-		lasts, amount := busy()
-		l.episodes = append(l.episodes, episode{from, from + lasts, "cpu", amount})
+		l.episodes = append(l.episodes, episode{from, from + lasts(), "cpu", amount})
 		if at := from + c.atMost(4*time.Hour); c.chance(percent) {
 			filled := float64(p.databases[i].instance.VolumeGB) * c.between(0.2, 0.6)
 			l.episodes = append(l.episodes, episode{at, at + 2*tick, "jump", filled})
@@ -144,20 +110,14 @@ func (p *plan) addRush(c chooser, from time.Duration, busy func() (lasts time.Du
 	}
 }
 
-func (c chooser) database(i int) databasePlan {
+func (c chooser) database(i int, total time.Duration) databasePlan {
 	flavor := pick(c, "rds.mysql.n1.large.2", "rds.mysql.n1.large.4", "rds.pg.n1.large.4", "rds.pg.n1.xlarge.4", "rds.mssql.n1.large.4", "rds.mysql.x1.large.4", "rds.pg.x1.large.2")
 	if c.chance(30) {
 		flavor += ".ha"
 	}
 	size := pick(c, 40, 50, 80, 100, 100, 200, 500, 1000, 2000)
-	d := databasePlan{
-		name: fmt.Sprintf("db-%d", i), apply: pick(c, "Operator", "Operator", "Operator", "Alone"),
-		instance: simcloud.Instance{Flavor: flavor, VolumeGB: size, Workload: simcloud.Workload{UsedGB: c.between(0.3, 0.85) * float64(size)}},
-		policy:   c.policy(size), load: c.load(float64(size)),
-	}
-	d.replica = strings.HasPrefix(flavor, "rds.pg.") && c.chance(30)
-	d.drops, d.sizeless = c.chance(50), c.chance(10)
-	return d
+	in := simcloud.Instance{Flavor: flavor, VolumeGB: size, Workload: simcloud.Workload{UsedGB: c.between(0.3, 0.85) * float64(size)}}
+	return databasePlan{fmt.Sprintf("db-%d", i), in, c.chance(25), c.policy(size), c.load(float64(size), total)}
 }
 
 // policy draws a spec without apply and instanceID. It is a merge patch, so it sets or removes every field.
@@ -166,11 +126,11 @@ func (c chooser) policy(size int) map[string]any {
 	if c.chance(60) {
 		maxGB = min(4000, (int(float64(size)*c.between(1, 1.7))/10+1)*10)
 	}
-	if c.chance(25) {
+	if c.chance(40) {
 		window = map[string]any{"days": pick(c, []any{"Sat", "Sun"}, []any{"Mon", "Wed", "Fri"}), "start": pick(c, "01:00", "22:00"), "end": pick(c, "05:00", "06:30"), "timeZone": pick(c, "UTC", "Europe/Berlin")}
 	}
-	if c.chance(30) {
-		vcpus = pick(c, 4, 8, 16)
+	if c.chance(40) { // no flavor of the plan has fewer than 2
+		vcpus = pick(c, 2, 4, 8, 16)
 	}
 	return map[string]any{
 		"mode": pick(c, "Auto", "Auto", "Auto", "Auto", "Auto", "Recommend", "Recommend", "Off"),
@@ -183,24 +143,6 @@ func (c chooser) policy(size int) map[string]any {
 			"alarm":    map[string]any{"periodSeconds": pick(c, 300, 300, 1, 1200), "count": 1 + c.IntN(3), "repeatSeconds": pick(c, 0, 1800)},
 			"maxVCPUs": vcpus, "cooldownSeconds": pick(c, 0, 0, 600, 3600), "maxChangesPerDay": 1 + c.IntN(4), "window": window,
 		},
-	}
-}
-
-func (c chooser) event(total time.Duration, databases []databasePlan) event {
-	i := c.IntN(len(databases))
-	return event{
-		at: time.Hour + c.atMost(total-time.Hour), database: i, number: c.Float64(), policy: c.policy(databases[i].instance.VolumeGB),
-		what: pick(c, "policy", "policy", "mode", "larger volume", "other flavor", "former spec", "off", "on", "series", "series", "omits", "others first",
-			"kill", "kill", "freeze leader", "stop leader", "job fails", "foreign job", "console growth", "failover", "sold out", "watches expire", "admission resets", "operator away",
-			"off and on", "off and on", "status", "resets at every sync", "jobs fail", "jobs fail"),
-	}
-}
-
-func (c chooser) outage(total time.Duration) outage {
-	from := time.Hour + c.atMost(total-time.Hour)
-	return outage{
-		from: from, to: from + time.Duration(math.Pow(c.between(1, 12), 2)*float64(time.Minute)), what: pick(c, "cloud", "cloud", "messages", "late messages"),
-		service: pick(c, "", "ces", "smn", "rds", "iam"), percent: pick(c, 5, 20, 50, 100),
 	}
 }
 
@@ -218,17 +160,17 @@ type episode struct {
 	amount   float64
 }
 
-func (c chooser) load(size float64) load {
+func (c chooser) load(size float64, total time.Duration) load {
 	l := load{growth: size * pick(c, 0, 0.003, 0.02, 0.06) / 24, cpu: c.between(0.1, 0.6), cpuSwing: c.between(0, 0.35), memory: c.between(0.3, 0.75)}
 	for range c.IntN(24) {
-		from := c.atMost(20 * day)
+		from := c.atMost(total)
 		what := pick(c, "import", "burst", "jump", "clean-up", "cpu", "cpu", "memory")
-		e := episode{from: from, to: from + time.Duration(c.between(0.2, 12)*float64(time.Hour)), what: what}
+		e := episode{from: from, to: from + c.hours(0.2, 12), what: what}
 		switch what {
 		case "import":
 			e.amount = size * c.between(0.005, 0.1) // GB an hour
 		case "burst":
-			e.to, e.amount = from+time.Duration(c.between(5, 90)*float64(time.Minute)), size*c.between(0.05, 0.3) // GB for that time
+			e.to, e.amount = from+c.hours(0.1, 1.5), size*c.between(0.05, 0.3) // GB for that time
 		case "jump":
 			e.to, e.amount = from+2*tick, size*c.between(0.05, 0.3) // GB at once, by a restore
 		case "clean-up":

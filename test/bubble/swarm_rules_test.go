@@ -74,31 +74,6 @@ func largestSize(sizeGB int, usedGB float64, given, stepGB int, readOnly bool) i
 	return size
 }
 
-// openChange is a change of the service that is pending.
-type openChange struct {
-	kind, to  string
-	requested time.Time
-}
-
-// openChanges returns those in the status of an RdsAutopilot, or in a patch of it. It is the only place that knows how
-// the status stores them.
-func openChanges(object map[string]any) (all []openChange) {
-	status, _ := object["status"].(map[string]any)
-	changes, _ := status["changes"].([]any)
-	for _, value := range changes {
-		c, ok := value.(map[string]any)
-		if !ok || c["by"] != "Autopilot" || c["state"] != "Requested" && c["state"] != "Started" {
-			continue
-		}
-		kind, _ := c["kind"].(string)
-		to, _ := c["to"].(string)
-		requested, _ := c["requestTime"].(string)
-		at, _ := time.Parse(time.RFC3339Nano, requested)
-		all = append(all, openChange{kind, to, at})
-	}
-	return all
-}
-
 func valueOr(p *int32, otherwise int32) int32 {
 	if p == nil {
 		return otherwise

@@ -4,88 +4,73 @@ package bubble
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"hash/fnv"
 	"io"
-	"maps"
 	"math"
 	"net/http"
-	"strconv"
+	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/mcsps/rds-autopilot/autopilot"
-	"github.com/mcsps/rds-autopilot/autopilot/webhook"
 	"github.com/mcsps/rds-autopilot/flavors"
-	"github.com/mcsps/rds-autopilot/internal/app"
-	"github.com/mcsps/rds-autopilot/k8s"
+	"github.com/mcsps/rds-autopilot/internal/otc"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
 	simkube "github.com/mcsps/rds-autopilot/test/sim/kube"
 )
 
 const (
 	swarmNamespace = "swarm"
-	failoverTime   = 22 * time.Minute // until the other replica has the lease of a killed leader, and its first sweep is done
 	operatorPeriod = 4 * time.Minute
 )
 
-// swarm is the world of one seed: two replicas of the service, an operator, people, and databases.
+// swarm is the world of one seed: the service, an operator, people, and databases.
 type swarm struct {
 	*fleet
 	plan       plan
 	began      time.Time
 	databases  []*database
-	replicas   [2]*process
-	operator   *operator
+	service    *service
+	person     *otc.Cloud
 	flavors    map[string]flavors.Flavor
 	mayCall    int // calls allowed today, besides those of sweeps
 	mu         sync.Mutex
 	lines      []string       // the timeline
 	events     map[string]int // of this day, by database
-	calls      map[string]int // of this day to the cloud, by operation
+	calls      int            // of this day to the cloud
 	reported   map[string]bool
 	violations []string
 	end        time.Duration // since began, once there is a violation
-	disturbed  time.Time     // until then, outages or kills excuse delays
-	soldOut    sync.Map      // flavor → until when
-	refused    time.Duration // since began, until when the cloud refuses all flavors
 }
 
 func newSwarm(t *testing.T, p plan) *swarm {
-	w := &swarm{plan: p, began: time.Now(), flavors: map[string]flavors.Flavor{}, events: map[string]int{}, calls: map[string]int{}, reported: map[string]bool{}, end: math.MaxInt64}
-	cloud := simcloud.Options{Settings: p.settings, Fault: w.cloudFault, DeliveryFault: w.deliveryFault}
-	w.fleet = newFleetIn(t, cloud, simkube.Options{WatchLag: p.watchLag, Untracked: []string{"leases", v1alpha1.Resource}})
+	w := &swarm{plan: p, began: time.Now(), flavors: map[string]flavors.Flavor{}, events: map[string]int{}, reported: map[string]bool{}, end: math.MaxInt64}
+	w.fleet = newFleetIn(t, simcloud.Options{Settings: p.settings}, simkube.Options{WatchLag: p.watchLag, Untracked: []string{v1alpha1.Resource}})
 	w.namespace(swarmNamespace)
 	w.kube.SetAdmit(w.admit)
 	w.runCloud()
+	w.person = w.personClient()
 	for _, d := range p.databases {
 		w.addDatabase(d)
 	}
-	for _, engine := range []string{"MySQL", "PostgreSQL", "SQLServer"} {
-		for _, d := range w.databases {
-			if in := d.instance(); in.Engine == engine {
-				list, err := w.personClient().ListFlavors(t.Context(), engine, in.Version)
-				w.must(err)
-				for _, f := range list {
-					w.flavors[f.Code] = f
-				}
-			}
+	for _, d := range w.databases {
+		list, err := w.person.ListFlavors(t.Context(), d.first.Engine, d.first.Version)
+		w.must(err)
+		for _, f := range list {
+			w.flavors[f.Code] = f
 		}
 	}
-	w.operator = &operator{w: w, api: w.personClient()}
-	w.disturb(45 * time.Minute) // where only nodes have data, a rule finds it after 30 minutes
-	for i := range w.replicas {
-		w.replicas[i] = w.startProcess(i)
-	}
+	w.service = w.start(flags{
+		sweep: p.sweep, rate: p.rate, changes: p.flavors, maxAge: time.Hour, recheck: 30 * time.Second, smn: w.sim,
+		allowed:   autopilot.Allowed{Apply: v1alpha1.ApplyCloud, Instances: []string{"*/*"}},
+		transport: roundTrip(w.callCloud), kube: roundTrip(w.callKube), event: w.countEvent,
+		now: func() time.Time { return time.Now().Add(p.skew) },
+	})
 	return w
 }
 
@@ -109,209 +94,65 @@ func (w *swarm) violation(database, format string, args ...any) {
 	w.violations = append(w.violations, database+": "+text)
 }
 
-// disturb lets the oracle excuse delays of all databases for that time.
-func (w *swarm) disturb(d time.Duration) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if until := time.Now().Add(d); until.After(w.disturbed) {
-		w.disturbed = until
-	}
-}
-
-// calm returns the time since the last disturbance.
-func (w *swarm) calm() time.Duration {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return time.Since(w.disturbed)
-}
-
-// draw returns a number below 100 for a request. It depends only on the seed, the request, and the time in steps of 7 seconds.
-func (w *swarm) draw(parts ...string) int {
-	h := fnv.New32a()
-	_, _ = fmt.Fprint(h, w.plan.seed, int(w.at()/(7*time.Second)), parts)
-	return int(h.Sum32() % 100)
-}
-
-// outage returns the outage that affects a request, or nil.
-func (w *swarm) outage(kind, service string, parts ...string) *outage {
-	at := w.at()
-	for i, o := range w.plan.outages {
-		if at >= o.from && at < o.to && o.what == kind && (o.service == "" || service == "" || o.service == service) && w.draw(append(parts, service, kind)...) < o.percent {
-			return &w.plan.outages[i]
-		}
+// database returns the database with that name, or nil.
+func (w *swarm) database(name string) *database {
+	if i := slices.IndexFunc(w.databases, func(d *database) bool { return d.name == name }); i >= 0 {
+		return w.databases[i]
 	}
 	return nil
 }
 
-const replicaHeader = "X-Replica" // marks the requests of the service
-
-func (w *swarm) cloudFault(r *http.Request) *simcloud.Fault {
-	if r.Header.Get(replicaHeader) == "" {
-		return nil
-	}
-	service, operation := simcloud.OperationOf(r)
+// callCloud sends a request of the service to the cloud, and judges the change that it requests.
+func (w *swarm) callCloud(r *http.Request) (*http.Response, error) {
 	w.mu.Lock()
-	w.calls[operation]++
+	w.calls++
 	w.mu.Unlock()
-	if r.Method == http.MethodPost && r.PathValue("instance") != "" {
+	time.Sleep(100 * time.Millisecond)
+	if r.Method == http.MethodPost && strings.Contains(r.URL.Path, "/instances/") {
 		w.judgeRequest(r)
 	}
-	if operation == "DeleteAlarm" && w.draw("slow") < 20 {
-		return &simcloud.Fault{Delay: 4 * time.Second}
-	}
-	if w.outage("cloud", service, operation, r.URL.RawQuery) == nil {
-		return nil
-	}
-	switch number := w.draw(operation, "how"); {
-	case number < 30:
-		return &simcloud.Fault{Status: http.StatusInternalServerError}
-	case number < 50:
-		return &simcloud.Fault{Status: http.StatusTooManyRequests, Header: http.Header{"Retry-After": {"5"}}}
-	case number < 70:
-		return &simcloud.Fault{Status: http.StatusServiceUnavailable}
-	case number < 80:
-		return &simcloud.Fault{Status: http.StatusForbidden, Body: `{"error_code":"DBS.200010","error_msg":"not authorized"}`}
-	}
-	return &simcloud.Fault{Status: http.StatusInternalServerError, Apply: true}
+	return w.sim.RoundTrip(r)
 }
 
-// deliveryFault lets each delivery reach one of the replicas that run, and loses, delays and repeats some.
-func (w *swarm) deliveryFault(d simcloud.Delivery) simcloud.DeliveryFault {
-	number := w.draw(d.TopicURN, d.Created.String())
-	w.receive.Store(nil)
-	for i := range w.replicas {
-		if p := w.replicas[(i+number)%2]; p != nil && !p.dead.Load() {
-			w.receive.Store(p.receiver)
-			break
-		}
+// judgeRequest judges a change that the service requests from the cloud.
+func (w *swarm) judgeRequest(r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	w.must(err)
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	var q struct {
+		Resize struct {
+			Code string `json:"spec_code"`
+		} `json:"resize_flavor"`
+		Enlarge struct {
+			Size int `json:"size"`
+		} `json:"enlarge_volume"`
 	}
+	w.must(json.Unmarshal(body, &q))
+	i := slices.IndexFunc(w.databases, func(d *database) bool { return strings.Contains(r.URL.Path, d.id) })
 	switch {
-	case w.outage("messages", "", d.TopicURN) != nil:
-		return simcloud.DeliveryFault{Drop: d.Type == simcloud.TypeNotification}
-	case w.outage("late messages", "", d.TopicURN) != nil:
-		return simcloud.DeliveryFault{Delay: time.Duration(number) * time.Minute / 2, Duplicate: number%2 == 0}
-	}
-	return simcloud.DeliveryFault{Duplicate: number < 3, LoseReply: number > 96}
-}
-
-// process is one replica of the service.
-type process struct {
-	w        *swarm
-	receiver *webhook.Receiver
-	metrics  *prometheus.Registry
-	dead     atomic.Bool
-	frozen   atomic.Bool // it cannot renew its lease
-	leads    atomic.Bool
-	done     <-chan struct{} // closed when the process ends
-	started  atomic.Bool
-	cancel   context.CancelFunc
-	running  sync.WaitGroup
-}
-
-// stop ends the process, and waits.
-func (p *process) stop() {
-	p.cancel()
-	p.running.Wait()
-	p.dead.Store(true)
-}
-
-// kill ends the process at once. All of its further calls fail.
-func (p *process) kill() {
-	if !p.dead.Swap(true) {
-		p.cancel()
+	case i >= 0 && q.Enlarge.Size > 0:
+		w.databases[i].judgeVolume(q.Enlarge.Size)
+	case i >= 0 && q.Resize.Code != "":
+		w.databases[i].judgeFlavor(q.Resize.Code)
+	default:
+		w.violation("", "the service sends %s to %s", body, r.URL.Path)
 	}
 }
 
-var errDead = errors.New("the process is dead")
-
-// cloudTransport sends the requests of a process to the cloud.
-type cloudTransport struct{ *process }
-
-func (c cloudTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	r = r.Clone(r.Context())
-	r.Header.Set(replicaHeader, "1")
-	if err := wait(r, 100*time.Millisecond); err != nil {
-		return nil, err
-	}
-	if c.dead.Load() {
-		return nil, errDead
-	}
-	return c.w.sim.RoundTrip(r)
-}
-
-// wait returns after that time, or with an error as soon as the caller has given up. A killed process must not wait: the
-// calls after it would look like a deadlock.
-func wait(r *http.Request, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-r.Context().Done():
-		return r.Context().Err()
-	}
-}
-
-// kubeTransport sends the requests of a process to the API server.
-type kubeTransport struct{ *process }
-
-func (k kubeTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	isLease := strings.Contains(r.URL.Path, "/leases/")
-	isWatch := r.URL.Query().Get("watch") != ""
-	if isLease && k.frozen.Load() {
-		<-r.Context().Done()
-		return nil, r.Context().Err()
-	}
-	if k.started.Load() && r.Method == http.MethodGet && r.URL.Query().Get("limit") == "1" { // the probe every 5 seconds would cost time, and is not judged here
-		<-k.done
-		return nil, errDead
-	}
-	if k.dead.Load() {
-		return nil, errDead
-	}
-	if isWatch { // a bookmark every minute, and a new watch every few minutes, would cost a fifth of the time of a seed
+// callKube sends a request of the service to the API server. Probes, bookmarks and new watches every few minutes would cost
+// a fifth of the time of a seed, and are not judged here.
+func (w *swarm) callKube(r *http.Request) (*http.Response, error) {
+	query := r.URL.Query()
+	switch {
+	case query.Get("limit") == "1" && w.at() > time.Minute:
+		<-w.t.Context().Done()
+	case query.Get("watch") != "":
 		r = r.Clone(r.Context())
-		query := r.URL.Query()
 		query.Del("allowWatchBookmarks")
 		query.Set("timeoutSeconds", "7200")
 		r.URL.RawQuery = query.Encode()
 	}
-	return k.w.kube.RoundTrip(r)
-}
-
-// startProcess starts a replica.
-func (w *swarm) startProcess(i int) *process {
-	ctx, cancel := context.WithCancel(w.t.Context())
-	reg := prometheus.NewRegistry()
-	p := &process{w: w, metrics: reg, done: ctx.Done(), cancel: cancel}
-	of := w.options(cloudTransport{p})
-	of.Allowed = autopilot.Allowed{Apply: v1alpha1.ApplyCloud, Instances: []string{"*/*"}}
-	of.SMNClient, of.MaxMessageAge, of.Recheck = smnClient(w.sim), time.Hour, 30*time.Second
-	of.Sweep, of.MaxFlavorChanges, of.CloudRate = w.plan.sweep, w.plan.flavors, w.plan.rate
-	of.Now = func() time.Time { return time.Now().Add(w.plan.skew) }
-	if flags := w.draw("flags", strconv.Itoa(i)); flags < 30 { // the installation has changed
-		of.Sweep, of.MaxFlavorChanges = w.plan.sweep/2, 1
-	} else if flags < 60 {
-		of.Namespaces = []string{swarmNamespace}
-	}
-	config := w.kube.Config()
-	config.Transport = kubeTransport{p}
-	start := func() bool {
-		kube, parts, err := w.wire(ctx, config, of, reg, w.countEvent)
-		if err != nil {
-			return false
-		}
-		p.receiver = parts.Receiver
-		p.started.Store(true)
-		p.running.Go(func() { _ = kube.Run(ctx) })
-		if kube.WaitForSync(ctx) != nil {
-			return false
-		}
-		p.running.Go(func() { p.lead(ctx, kube, parts, i) })
-		return true
-	}
-	if !start() {
-		p.kill()
-	}
-	return p
+	return w.kube.RoundTrip(r)
 }
 
 func (w *swarm) countEvent(database string, e autopilot.Event) {
@@ -322,84 +163,19 @@ func (w *swarm) countEvent(database string, e autopilot.Event) {
 	w.events[database]++
 }
 
-func (p *process) lead(ctx context.Context, kube *k8s.Cluster, parts app.Parts, i int) {
-	for ctx.Err() == nil {
-		lease := k8s.Lease{
-			Namespace: "default", Pod: fmt.Sprintf("replica-%d", i),
-			Duration: 15 * time.Minute, RenewDeadline: 10 * time.Minute, RetryPeriod: 5 * time.Minute, // fewer calls
-			OnChange: func(leads bool) {
-				p.leads.Store(leads)
-				p.w.logf("", "replica %d leads: %t", i, leads)
-			},
+// operate applies every Rds as the archived operator does: the volume first and only upwards.
+func (w *swarm) operate() {
+	for _, object := range w.kube.Objects(otcv1.GroupVersion().WithResource(otcv1.Resource)) {
+		rds := decodeAs[otcv1.Rds](w.fleet, object)
+		in := w.database(rds.Name).instance()
+		var err error
+		switch {
+		case in.Status != simcloud.StatusActive && in.Status != simcloud.StatusStorageFull:
+		case int(rds.Spec.VolumeSize) > in.VolumeGB:
+			_, err = w.person.Enlarge(w.t.Context(), in.ID, int(rds.Spec.VolumeSize), nil)
+		case rds.Spec.FlavorRef != in.Flavor && in.Status == simcloud.StatusActive:
+			_, err = w.person.Resize(w.t.Context(), in.ID, rds.Spec.FlavorRef, nil)
 		}
-		if err := kube.Lead(ctx, lease, parts.Controller.Run); err != nil && !errors.Is(err, k8s.ErrLeaseLost) && ctx.Err() == nil {
-			time.Sleep(time.Minute)
-		}
+		w.must(err)
 	}
-}
-
-// restart starts the replicas that have ended.
-func (w *swarm) restart() {
-	for i, p := range w.replicas {
-		if p.dead.Load() {
-			p.stop()
-			w.replicas[i] = w.startProcess(i)
-			w.logf("", "replica %d starts", i)
-			w.disturb(5 * time.Minute)
-		}
-	}
-}
-
-// leader returns the replica that leads, or nil.
-func (w *swarm) leader() *process {
-	for _, p := range w.replicas {
-		if p.leads.Load() && !p.dead.Load() {
-			return p
-		}
-	}
-	return nil
-}
-
-// judgeRequest judges a change that the service requests from the cloud.
-func (w *swarm) judgeRequest(r *http.Request) {
-	body, err := io.ReadAll(r.Body)
-	w.must(err)
-	r.Body = io.NopCloser(bytes.NewReader(body))
-	var q struct {
-		Resize *struct {
-			Code string `json:"spec_code"`
-		} `json:"resize_flavor"`
-		Enlarge *struct {
-			Size int `json:"size"`
-		} `json:"enlarge_volume"`
-	}
-	if json.Unmarshal(body, &q) != nil || q.Resize == nil && q.Enlarge == nil {
-		w.violation("", "the service sends %s to %s", body, r.URL.Path)
-		return
-	}
-	for _, d := range w.databases {
-		switch id := r.PathValue("instance"); {
-		case id != d.id:
-		case q.Enlarge != nil:
-			d.judgeVolume(q.Enlarge.Size, "the cloud")
-			return
-		default:
-			d.judgeFlavor(q.Resize.Code, "the cloud")
-			return
-		}
-	}
-	w.violation("", "the service sends %s for %s, which is no present instance", body, r.URL.Path)
-}
-
-func withoutNulls(m map[string]any) map[string]any {
-	out := maps.Clone(m)
-	for k, v := range out {
-		switch v := v.(type) {
-		case nil:
-			delete(out, k)
-		case map[string]any:
-			out[k] = withoutNulls(v)
-		}
-	}
-	return out
 }

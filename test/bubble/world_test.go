@@ -209,6 +209,8 @@ type flags struct {
 	rate       float64                       // requests per second; 1000 if zero
 	maxAge     time.Duration                 // of messages; a day if zero
 	recheck    time.Duration                 // a minute if zero
+	changes    int                           // --max-flavor-changes; 3 if zero
+	now        func() time.Time              // its clock; time.Now if nil
 	transport  http.RoundTripper             // to the cloud; the simulated one if nil
 	kube       http.RoundTripper             // to the API server; the one in memory if nil
 	event      func(string, autopilot.Event) // gets the events with the name of the database; nil sends them
@@ -235,11 +237,14 @@ func (f *fleet) tryStart(o flags) (*service, error) {
 		o.transport = f.sim
 	}
 	of := f.options(o.transport)
-	of.Mode, of.Allowed, of.Namespaces, of.MaxFlavorChanges = o.mode, o.allowed, o.namespaces, 3
+	of.Mode, of.Allowed, of.Namespaces, of.MaxFlavorChanges = o.mode, o.allowed, o.namespaces, cmp.Or(o.changes, 3)
 	of.MaxMessageAge, of.Sweep, of.Recheck, of.CloudRate = o.maxAge, o.sweep, o.recheck, o.rate
 	of.LeaseNamespace = cmp.Or(o.own, f.own)
 	if o.smn != nil {
 		of.SMNClient = smnClient(o.smn)
+	}
+	if o.now != nil {
+		of.Now = o.now
 	}
 	ctx, cancel := context.WithCancel(cmp.Or(o.ctx, f.t.Context()))
 	reg := prometheus.NewRegistry()
