@@ -360,6 +360,10 @@ func TestCloudEyeThatDoesNotAnswer(t *testing.T) {
 	}
 	w.fail(simcloud.Fault{Status: 503}, "CreateAlarm")
 	try("nothing is created", "the storage rule cannot be created", 1, 0) // and the others are not tried
+	w.fail(simcloud.Fault{Status: 404, Body: "<html>"}, "CreateAlarm")
+	if _, err := w.try(w.desired()); err == nil || errors.Is(err, v1alpha1.ErrRuleRefused) {
+		t.Errorf("the page of a proxy: %v", err)
+	}
 	w.refuse()
 	w.ensure(w.desired())
 	for _, fault := range []simcloud.Fault{{Status: 503}, {Hang: true}} {

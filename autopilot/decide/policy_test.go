@@ -156,4 +156,8 @@ func TestDecideJoinsDeferredChangesOfSeveralDays(t *testing.T) {
 	if v.Change == nil || len(v.Change.Metrics) != 2 || v.Change.To != "rds.mysql.n1.4xlarge.4" || v.Change.ValuePercent != "95.0" {
 		t.Fatalf("intent %+v, want one for the CPU of Wednesday and the memory of Thursday", v.Change)
 	}
+	c.Spec.Flavor.CPU.Enabled, c.Spec.Flavor.Memory.ThresholdPercent = new(false), 99
+	if v := verdictOf(c); v.Change != nil {
+		t.Errorf("intent %+v for 95 %% of memory, alarm at 99 %%", v.Change)
+	}
 }

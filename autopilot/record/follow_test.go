@@ -153,3 +153,19 @@ func TestOutcomeKeepsStartedChangesAndFoldsEqualDecisions(t *testing.T) {
 
 // followedUp is the alteration that a check has seen what the Rds requests.
 func followedUp(c *autopilot.Case) { c.Status = FollowUp(*c).Status }
+
+// The list of instances may lack a flavor for a while.
+func TestUnknownFlavorMovesNothing(t *testing.T) {
+	for _, state := range []v1alpha1.ChangeState{v1alpha1.StateRequested, v1alpha1.StateStarted} {
+		c := cases.Quiet()
+		cases.PendingFlavor(20 * time.Minute)(&c)
+		cases.WithoutRds(&c)
+		ch := &c.Status.Changes[0]
+		ch.State, ch.JobID, ch.StartTime = state, "j1", ch.RequestTime
+		c.Jobs = map[string]autopilot.Job{"j1": {State: autopilot.JobDone, EndTime: c.Now.Add(-5 * time.Minute)}}
+		c.Instance.Flavor, c.Wanted.Flavor = "", ""
+		if next := FollowUp(c).Status.Changes[0].State; next != state {
+			t.Errorf("%s becomes %s", state, next)
+		}
+	}
+}

@@ -101,7 +101,7 @@ func TestResizeListIsReadForEachInstance(t *testing.T) {
 			fault = &simcloud.Fault{Status: 200, Body: fmt.Sprintf(body, code)}
 			check(i%2, "["+code+"] <nil>")
 		}
-		for status, want := range map[int]string{400: "DBS.200040 not for this engine", 500: "[] rds"} {
+		for status, want := range map[int]string{400: "DBS.200040 not for this engine", 409: "[] rds", 500: "[] rds"} {
 			fault = &simcloud.Fault{Status: status, Body: `{"error_code":"DBS.200040","error_msg":"not for this engine"}`}
 			check(0, want)
 		}
@@ -283,6 +283,9 @@ func TestChangeReturnsWhetherTheRequestWasSent(t *testing.T) {
 	larger := v1alpha1.Change{Kind: v1alpha1.KindVolume, From: "100", To: "110"}
 	other := v1alpha1.Change{Kind: v1alpha1.KindFlavor, From: "rds.mysql.n1.xlarge.4", To: "rds.mysql.n1.2xlarge.4"}
 	notRequested := func(err error) bool { return errors.Is(err, autopilot.ErrNotRequested) }
+	if _, refused := errors.AsType[*autopilot.RefusedError](refusal(&Error{Status: 408})); refused {
+		t.Error("408 is a refusal, although the change may have begun")
+	}
 	for name, tc := range map[string]struct {
 		failing string // operation that gets no answer
 		intent  v1alpha1.Change
