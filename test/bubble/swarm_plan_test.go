@@ -67,7 +67,7 @@ func drawPlan(seed uint64) plan {
 		skew: []time.Duration{0, 0, 2, -2}[seed%4] * time.Minute, spring: seed%4 > 1,
 	}
 	if seed <= shortSeeds {
-		p.days = 10
+		p.days, databases = 10, 6
 	}
 	p.settings = simcloud.Settings{
 		MetricDelay: pick[time.Duration](c, 0, 2, 5, 10) * time.Minute, HideStorageFull: c.chance(50), NoResizeList: c.chance(20),
@@ -141,7 +141,7 @@ func (c chooser) policy(size int) map[string]any {
 		"flavor": map[string]any{
 			"cpu": map[string]any{"enabled": c.chance(80), "thresholdPercent": pick(c, 90, 80, 70)}, "memory": map[string]any{"enabled": c.chance(80), "thresholdPercent": pick(c, 90, 80)},
 			"alarm":    map[string]any{"periodSeconds": pick(c, 300, 300, 1, 1200), "count": 1 + c.IntN(3), "repeatSeconds": pick(c, 0, 1800)},
-			"maxVCPUs": vcpus, "cooldownSeconds": pick(c, 0, 0, 600, 3600), "maxChangesPerDay": 1 + c.IntN(4), "window": window,
+			"maxVCPUs": vcpus, "cooldownSeconds": pick(c, 0, 600, 3600, 6*3600), "maxChangesPerDay": 1 + c.IntN(3), "window": window,
 		},
 	}
 }
