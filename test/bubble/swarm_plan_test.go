@@ -133,7 +133,7 @@ func (c chooser) policy(size int) map[string]any {
 		vcpus = pick(c, 2, 4, 8, 16)
 	}
 	return map[string]any{
-		"mode": pick(c, "Auto", "Auto", "Auto", "Auto", "Auto", "Recommend", "Recommend", "Off"),
+		"mode": pick(c, "Auto", "Auto", "Auto", "Auto", "Auto", "Auto", "Auto", "Auto", "Recommend", "Off"),
 		"storage": map[string]any{
 			"stepGB": pick(c, 10, 10, 10, 20, 50), "stepPercent": pick(c, any(nil), nil, nil, 5, 20), "maxGB": maxGB, "thresholdPercent": pick(c, 90, 90, 80, 70, 99),
 			"alarm": map[string]any{"periodSeconds": pick(c, 1, 1, 300), "count": 1 + c.IntN(5), "repeatSeconds": pick(c, 0, 900, 3600)},
