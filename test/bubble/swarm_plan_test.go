@@ -63,7 +63,7 @@ func drawPlan(seed uint64) plan {
 	databases := 3 + min(c.IntN(6), c.IntN(6))
 	p := plan{
 		seed: seed, days: 14 + c.IntN(max(1, 70/databases-13)), watchLag: pick(c, 20*time.Millisecond, 5*time.Second, 45*time.Second),
-		rate: pick(c, 5.0, 50), sweep: pick[time.Duration](c, 5, 10, 20, 30) * time.Minute, flavors: pick(c, 1, 1, 2),
+		rate: pick(c, 5.0, 50), sweep: pick[time.Duration](c, 5, 10, 20, 30) * time.Minute, flavors: 1 + int(seed%4/3),
 		skew: []time.Duration{0, 0, 2, -2}[seed%4] * time.Minute, spring: seed%4 > 1,
 	}
 	if seed <= shortSeeds {
