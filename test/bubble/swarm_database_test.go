@@ -169,7 +169,6 @@ func (d *database) advance() {
 	d.w.must(d.w.sim.SetWorkload(in.ID, load))
 	in = d.instance()
 	now := sample{time.Now(), in.VolumeGB, in.Workload.UsedGB, min(100, 100*load.CPUDemand/float64(in.VCPUs)), min(100, 100*load.MemoryDemandGB/float64(in.MemoryGB)), in.Flavor, in.ReadOnly, in.ReadOnly}
-	d.judgeBusy(in)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch {

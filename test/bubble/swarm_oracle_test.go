@@ -201,17 +201,14 @@ func (d *database) larger(in simcloud.Instance, more [2]bool) (surely, may, abov
 	return surely, may, above
 }
 
-// judgeBusy fails if the CPU or the memory of a database has been busy for hours, a larger flavor is there, and nothing that
-// the oracle knows of prevents the change.
-func (d *database) judgeBusy(in simcloud.Instance) {
-	last := d.w.lastFlavor(d)
-	d.mu.Lock()
-	defer d.mu.Unlock()
+// judgeBusy fails if the CPU or the memory of a database has been busy for hours, a larger flavor is there, nothing that the
+// oracle knows of prevents the change, and it is not deferred to the window either. The caller holds the lock.
+func (d *database) judgeBusy(in simcloud.Instance, last time.Time, isDeferred bool) {
 	span := d.busySpan()
+	open, closed := true, true
 	for before := time.Duration(0); before <= span; before += 10 * time.Minute {
-		if !isOpen(d.policy().spec.Flavor.Window, time.Now().Add(-before)) { // a deferred change waits
-			return
-		}
+		isOpen := isOpen(d.policy().spec.Flavor.Window, time.Now().Add(-before))
+		open, closed = open && isOpen, closed && !isOpen
 	}
 	weekly := 0 // the last two may have had no effect
 	for _, at := range d.resizes {
@@ -224,9 +221,9 @@ func (d *database) judgeBusy(in simcloud.Instance) {
 		return
 	}
 	is, may, ok := d.busyFor(in, span)
-	if fits, _, _ := d.larger(in, may); ok && fits {
+	if fits, _, _ := d.larger(in, may); ok && fits && (open || closed && !isDeferred) {
 		d.reported["busy"] = true
-		d.w.violation(d.name, "busy for %v, CPU and memory %v, and nothing prevents a change from %s", span, is, in.Flavor)
+		d.w.violation(d.name, "busy for %v, CPU and memory %v, the window is open: %t, and no change from %s", span, is, open, in.Flavor)
 	}
 }
 
@@ -338,7 +335,7 @@ func (w *swarm) judgeSettled() {
 }
 
 func (d *database) judgeStatus(a *v1alpha1.RdsAutopilot) {
-	in := d.instance()
+	in, last := d.instance(), d.w.lastFlavor(d)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	isWrong := func(what string, wrong bool, format string, args ...any) {
@@ -367,6 +364,7 @@ func (d *database) judgeStatus(a *v1alpha1.RdsAutopilot) {
 	if !p.isOn() {
 		return
 	}
+	d.judgeBusy(in, last, df != nil)
 	isWrong("armed", !isArmed(a) && in.Status != simcloud.StatusModifying, "not armed: %+v", armedCondition(a)) // a job may not end
 	ready := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionReady)
 	isWrong("ready", isArmed(a) && ready.Status != "True" && time.Since(ready.LastTransitionTime.Time) > settleTime, "armed for long, and not ready: %s", ready.Message)

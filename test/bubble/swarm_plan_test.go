@@ -63,11 +63,11 @@ func drawPlan(seed uint64) plan {
 	databases := 3 + min(c.IntN(6), c.IntN(6))
 	p := plan{
 		seed: seed, days: 14 + c.IntN(max(1, 70/databases-13)), watchLag: pick(c, 20*time.Millisecond, 5*time.Second, 45*time.Second),
-		rate: pick(c, 5.0, 50), sweep: pick[time.Duration](c, 5, 10, 20, 30) * time.Minute, flavors: pick(c, 1, 1, 2),
+		rate: pick(c, 5.0, 50), sweep: pick[time.Duration](c, 5, 10, 20, 30) * time.Minute, flavors: 1 + int(seed%4/3),
 		skew: []time.Duration{0, 0, 2, -2}[seed%4] * time.Minute, spring: seed%4 > 1,
 	}
 	if seed <= shortSeeds {
-		p.days = 10
+		p.days, databases = 10, 6
 	}
 	p.settings = simcloud.Settings{
 		MetricDelay: pick[time.Duration](c, 0, 2, 5, 10) * time.Minute, HideStorageFull: c.chance(50), NoResizeList: c.chance(20),
@@ -133,7 +133,7 @@ func (c chooser) policy(size int) map[string]any {
 		vcpus = pick(c, 2, 4, 8, 16)
 	}
 	return map[string]any{
-		"mode": pick(c, "Auto", "Auto", "Auto", "Auto", "Auto", "Recommend", "Recommend", "Off"),
+		"mode": pick(c, "Auto", "Auto", "Auto", "Auto", "Auto", "Auto", "Auto", "Auto", "Recommend", "Off"),
 		"storage": map[string]any{
 			"stepGB": pick(c, 10, 10, 10, 20, 50), "stepPercent": pick(c, any(nil), nil, nil, 5, 20), "maxGB": maxGB, "thresholdPercent": pick(c, 90, 90, 80, 70, 99),
 			"alarm": map[string]any{"periodSeconds": pick(c, 1, 1, 300), "count": 1 + c.IntN(5), "repeatSeconds": pick(c, 0, 900, 3600)},
@@ -141,7 +141,7 @@ func (c chooser) policy(size int) map[string]any {
 		"flavor": map[string]any{
 			"cpu": map[string]any{"enabled": c.chance(80), "thresholdPercent": pick(c, 90, 80, 70)}, "memory": map[string]any{"enabled": c.chance(80), "thresholdPercent": pick(c, 90, 80)},
 			"alarm":    map[string]any{"periodSeconds": pick(c, 300, 300, 1, 1200), "count": 1 + c.IntN(3), "repeatSeconds": pick(c, 0, 1800)},
-			"maxVCPUs": vcpus, "cooldownSeconds": pick(c, 0, 0, 600, 3600), "maxChangesPerDay": 1 + c.IntN(4), "window": window,
+			"maxVCPUs": vcpus, "cooldownSeconds": pick(c, 0, 600, 3600, 6*3600), "maxChangesPerDay": 1 + c.IntN(3), "window": window,
 		},
 	}
 }
