@@ -110,15 +110,12 @@ func LastFlavor(list []v1alpha1.Change) (v1alpha1.Change, bool) {
 // HoldsPlace reports whether a pending change takes one of the places of --max-flavor-changes, for at most two hours.
 func HoldsPlace(list []v1alpha1.Change, now time.Time) bool {
 	ch, ok := Pending(list, v1alpha1.KindFlavor)
-	at, _ := StartOf(ch)
-	return ok && now.Sub(at) < maxHold
+	return ok && now.Sub(LastSign(ch)) < maxHold
 }
 
 // LastGrowth returns our last completed growth of the volume.
 func LastGrowth(list []v1alpha1.Change) (v1alpha1.Change, bool) {
-	return find(list, v1alpha1.KindVolume, func(ch v1alpha1.Change) bool {
-		return IsOurs(ch) && ch.State == v1alpha1.StateCompleted
-	})
+	return find(list, v1alpha1.KindVolume, func(ch v1alpha1.Change) bool { return IsOurs(ch) && ch.State == v1alpha1.StateCompleted })
 }
 
 // LastChanged returns when the cloud last completed or reverted a change of that kind by any writer. A flavor may have been

@@ -16,11 +16,9 @@ import (
 )
 
 const (
-	// Patience is how long an idle instance may lack a change before the change counts as overdue. The cloud usually needs
-	// 5 to 15 minutes.
+	// Patience is how long an idle instance may lack a change before it is overdue. The cloud usually needs 5 to 15 minutes.
 	Patience = 15 * time.Minute
-	// SettleTime is how much younger than the end of a job a list must be. The list of instances may be older than the
-	// state of the job.
+	// SettleTime is how much younger than the end of a job a list of instances must be, because a list may be old.
 	SettleTime = 2 * time.Minute
 )
 
