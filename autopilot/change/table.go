@@ -84,7 +84,7 @@ type Row struct {
 	when func(v1alpha1.Change, Seen) bool
 }
 
-// Who applies the changes that a row is about.
+// Values of Row.With.
 const (
 	Both     = ""
 	Operator = "an Rds"

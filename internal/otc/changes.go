@@ -68,8 +68,13 @@ func refusal(err error) error {
 	case errors.Is(err, ErrUnavailable):
 		return err
 	}
-	refused := &autopilot.RefusedError{Reason: reasonOf(e), Message: strings.TrimSpace(e.Code + " " + e.Message)}
-	return fmt.Errorf("%w: %w", refused, err)
+	return refused(e, err)
+}
+
+// refused returns err, of which e is the answer, as an autopilot.RefusedError.
+func refused(e *Error, err error) error {
+	refusal := &autopilot.RefusedError{Reason: reasonOf(e), Message: strings.TrimSpace(e.Code + " " + e.Message)}
+	return fmt.Errorf("%w: %w", refusal, err)
 }
 
 // reasonOf maps the cloud's error codes to reasons (RDS api: error_codes.rst). The list of codes for a busy instance

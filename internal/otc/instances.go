@@ -5,7 +5,6 @@ package otc
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -173,7 +172,7 @@ func (c *Cloud) ResizeList(ctx context.Context, inst autopilot.Instance) (codes 
 	if e, ok := errors.AsType[*Error](err); ok {
 		switch e.Status { // another one, such as 409 of a busy instance, says nothing about the list
 		case http.StatusNotImplemented, http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed:
-			err = fmt.Errorf("%w: %w", &autopilot.RefusedError{Reason: reasonOf(e), Message: strings.TrimSpace(e.Code + " " + e.Message)}, err)
+			return nil, refused(e, err)
 		}
 	}
 	if err != nil {
